@@ -1,0 +1,66 @@
+"""What turns tokens into next tokens: the interface, and the ledger-only stand-in without tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from replaylife.lifecycle.request import Request
+from replaylife.lifecycle.snapshot import Changed, Measurement, Snapshot
+from replaylife.pool import Fold
+
+
+class Row(NamedTuple):
+    """One row of a decode step: ``token`` goes in at ``position``; ``cursor`` is write_pos before it."""
+
+    request: Request
+    slot: int
+    position: int
+    token: int
+    cursor: int
+
+
+class Compute(Protocol):
+    """Runs forwards for the engine and, afterwards, measures what the tensors hold."""
+
+    def prefill(self, request: Request, start: int, end: int) -> int:
+        """Run prompt tokens ``[start, end)`` into the request's slot; return the token sampled at the end."""
+        ...
+
+    def decode(self, rows: Sequence[Row]) -> list[int]:
+        """Run one decode step; return the sampled token of each row."""
+        ...
+
+    def measure(self, after: Snapshot, changed: Changed) -> tuple[Measurement, ...]:
+        """Compare what the last action changed with the oracle (or the witness with the ledger)."""
+        ...
+
+    def cold_reply(self, prompt: Sequence[int], length: int) -> tuple[int, ...] | None:
+        """Return the first ``length`` reply tokens of a run that reused nothing; ``None`` if unknown."""
+        ...
+
+
+class HashCompute:
+    """Samples each next token as a hash of the prefix, so that ledger-only runs have replies too."""
+
+    def __init__(self, vocab: int) -> None:
+        self._vocab = vocab
+
+    def prefill(self, request: Request, start: int, end: int) -> int:
+        """Return the hash of tokens ``[0, end)``."""
+        return self._next(request.absorbed.after(request.tokens[start:end]))
+
+    def decode(self, rows: Sequence[Row]) -> list[int]:
+        """Return the hash of each row's tokens up to and including this one."""
+        return [self._next(row.request.absorbed.then(row.token)) for row in rows]
+
+    def measure(self, after: Snapshot, changed: Changed) -> tuple[Measurement, ...]:  # noqa: ARG002
+        """Return nothing: there are no tensors."""
+        return ()
+
+    def cold_reply(self, prompt: Sequence[int], length: int) -> tuple[int, ...] | None:  # noqa: ARG002
+        """Return ``None``: a hash of the prefix cannot be wrong."""
+        return None
+
+    def _next(self, absorbed: Fold) -> int:
+        return (absorbed.digest * 2_654_435_761 >> 13) % self._vocab

@@ -1,0 +1,155 @@
+"""What happened inside an action. Every event is plain data; an engine reports, an invariant reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """A prompt met the tree: ``kv_len`` tokens have key-value, the state reused covers ``state_len``."""
+
+    request: str
+    kv_len: int
+    state_len: int
+    node: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionRejected:
+    """An admission was tried and rolled back; the request holds nothing."""
+
+    request: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Allocated:
+    """A slot left the free list."""
+
+    slot: int
+    holder: str
+
+
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """A slot returned to the free list."""
+
+    slot: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointCopied:
+    """The checkpoint of ``src`` was copied to ``dst``; ``pending`` is the source's cursor at the copy.
+
+    ``purpose`` is ``cow`` (a request takes the tree's state) or ``publish`` (the tree takes a request's).
+    """
+
+    src: int
+    dst: int
+    pending: int
+    length: int
+    purpose: str
+    request: str
+
+
+@dataclass(frozen=True, slots=True)
+class StateFolded:
+    """``records`` pending records of ``slot`` were folded; temporal then covers ``[0, length)``."""
+
+    slot: int
+    records: int
+    length: int
+    forced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Prefilled:
+    """Prompt tokens ``[start, end)`` ran; ``sampled`` is the first reply token after the last chunk."""
+
+    request: str
+    slot: int
+    start: int
+    end: int
+    sampled: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """One row of a decode step: the token at ``position`` went in, ``sampled`` came out.
+
+    ``cursor_before`` and ``cursor_after`` are the row's write_pos around the whole step (``None`` with
+    ReplaySSM off); ``tracked`` says whether the new length is a track point.
+    """
+
+    request: str
+    slot: int
+    position: int
+    sampled: int
+    cursor_before: int | None
+    cursor_after: int | None
+    tracked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The tree node of ``key_len`` tokens took ``slot`` as its state. ``purpose``: chunk, track or finish."""
+
+    request: str
+    node: int
+    slot: int
+    key_len: int
+    purpose: str
+
+
+@dataclass(frozen=True, slots=True)
+class PublishSkipped:
+    """Nothing was given to the tree, and why."""
+
+    request: str
+    key_len: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evicted:
+    """States and key-value tokens left the tree to make room."""
+
+    slots: tuple[int, ...]
+    kv_tokens: int
+    tombstoned: tuple[int, ...]
+    removed: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A request ended with ``committed`` tokens; ``dropped`` of them were cut from the donated key.
+
+    ``reply`` are all sampled tokens. ``cold_reply`` is the float64 cold run's reply to the same prompt,
+    ``None`` where nothing was computed.
+    """
+
+    request: str
+    committed: int
+    key_len: int
+    dropped: int
+    reply: tuple[int, ...]
+    cold_reply: tuple[int, ...] | None
+
+
+Event: TypeAlias = (
+    Matched
+    | AdmissionRejected
+    | Allocated
+    | Freed
+    | CheckpointCopied
+    | StateFolded
+    | Prefilled
+    | Decoded
+    | Published
+    | PublishSkipped
+    | Evicted
+    | Finished
+)

@@ -1,0 +1,89 @@
+"""Builds engines: composes the faults asked for into the classes, then wires the parts together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from replaylife.lifecycle.compute import Compute, HashCompute
+from replaylife.lifecycle.config import EngineConfig
+from replaylife.lifecycle.engine import ReferenceEngine
+from replaylife.lifecycle.faults import FAULTS
+from replaylife.lifecycle.planner import Planner
+from replaylife.lifecycle.request import Request
+from replaylife.lifecycle.store import StateStore
+from replaylife.lifecycle.strategy import STRATEGIES
+from replaylife.pool import MambaPool
+from replaylife.radix import RadixTree
+
+if TYPE_CHECKING:
+    from replaylife.kernels.dispatch import Kernels
+    from replaylife.pool.tensors import PoolTensors
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFactory:
+    """A recipe for reference engines: a configuration and the faults to seed. Picklable.
+
+    Raises ``KeyError`` naming the fault when one of ``faults`` is not in the catalogue.
+    """
+
+    config: EngineConfig
+    faults: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for fault in self.faults:
+            if fault not in FAULTS:
+                raise KeyError(fault)
+
+    def build(self) -> ReferenceEngine:
+        """Return a fresh engine with nothing running."""
+        config = self.config
+        tensors = self._tensors()
+        pool = self.faulted(MambaPool)(config.pool_shape(), tensors, log_records=config.model.witness)
+        tree = self.faulted(RadixTree)(config.cache.page)
+        store = self.faulted(StateStore)(config.cache, pool, tree)
+        planner = self.faulted(Planner)(config.cache)
+        strategy = self.faulted(STRATEGIES[config.cache.strategy])(store)
+        requests: dict[str, Request] = {}
+        compute = self._compute(tensors, pool, tree, requests)
+        return self.faulted(ReferenceEngine)(config, store, planner, strategy, compute, requests)
+
+    def faulted(self, base: type[T]) -> type[T]:
+        """Return ``base`` with the methods that the seeded faults replace, or ``base`` itself."""
+        mixins = [FAULTS[fault].mixin for fault in self.faults if issubclass(FAULTS[fault].mixin, base)]
+        if not mixins:
+            return base
+        return type(f"Faulted{base.__name__}", (*mixins, base), {})
+
+    def _kernels(self) -> Kernels:
+        import torch
+
+        from replaylife.kernels.dispatch import Kernels
+
+        backend = self.config.backend
+        if backend == "none":
+            raise ValueError("backend: 'none' has no kernels, need 'torch' or 'triton'")
+        return self.faulted(Kernels).load(backend, torch.device(self.config.device))
+
+    def _tensors(self) -> PoolTensors | None:
+        if self.config.backend == "none":
+            return None
+        import torch
+
+        from replaylife.pool.tensors import PoolTensors
+
+        return PoolTensors(self.config.pool_shape(), self._kernels(), torch.device(self.config.device))
+
+    def _compute(
+        self, tensors: PoolTensors | None, pool: MambaPool, tree: RadixTree, requests: dict[str, Request]
+    ) -> Compute:
+        if tensors is None:
+            return HashCompute(self.config.model.vocab)
+        from replaylife.lifecycle.model.compute import NetworkCompute, WitnessCompute
+
+        if self.config.model.witness:
+            return WitnessCompute(self.config, pool, tensors)
+        return NetworkCompute(self.config, tensors, tree, requests)

@@ -1,0 +1,49 @@
+"""Faults in what a finishing request donates (cache_finished_req)."""
+
+from __future__ import annotations
+
+from replaylife.lifecycle.faults.fault import Fault
+from replaylife.lifecycle.request import Request
+from replaylife.lifecycle.strategy import NoBuffer
+from replaylife.pool import MambaPool
+
+
+class _FullLengthDonation(NoBuffer):
+    def _donation_length(self, request: Request) -> int:
+        return request.committed
+
+
+class _LiveConvDonation(MambaPool):
+    def rewind_conv(self, slot: int) -> None:
+        self.save_conv(slot)
+
+
+FINISH_DONATES_FULL_LENGTH = Fault(
+    id="finish-donates-full-length",
+    title="Finish donates the slot under the full committed length",
+    source="https://github.com/sgl-project/sglang/pull/28451",
+    mechanism=(
+        "At finish the request's slot goes to the tree under a key of all committed tokens, while temporal "
+        "lags by the records still in the ring; the cursor is reset, so those records are lost."
+    ),
+    right_value="key 26 with temporal 26 (truncate), or key 30 with temporal 30 (fold)",
+    scenario="finish-donates-full-length",
+    mixin=_FullLengthDonation,
+    ledger=("key-matches-state",),
+    numeric=("state-matches-oracle",),
+)
+
+DONATE_LIVE_CONV = Fault(
+    id="donate-live-conv",
+    title="Finish donates the live convolution window with the folded state",
+    source="https://github.com/sgl-project/sglang/pull/28451",
+    mechanism=(
+        "The key is cut to the last fold, but the short convolution's window has moved with every decode "
+        "step and is donated as it stands: it is ahead of temporal by the pending records."
+    ),
+    right_value="conv 26 beside temporal 26: the window saved at the last fold",
+    scenario="donate-live-conv",
+    mixin=_LiveConvDonation,
+    ledger=("components-agree",),
+    numeric=("state-matches-oracle",),
+)

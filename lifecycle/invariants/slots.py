@@ -1,0 +1,122 @@
+"""Claims about who owns slots, and about copying them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from replaylife.lifecycle.events import CheckpointCopied
+from replaylife.lifecycle.invariants.base import Invariant, slot_view, slots_of
+from replaylife.lifecycle.protocol import Capabilities
+from replaylife.lifecycle.snapshot import Transition, Violation
+
+
+class SlotHasOneOwner(Invariant):
+    """Every slot has exactly one owner."""
+
+    id = "slot-has-one-owner"
+    claim = "every slot is owned once: free list, tree, request, or reserved"
+
+    def violations(self, t: Transition) -> Iterable[Violation]:
+        """Check the owners of every slot."""
+        for slot in slots_of(t):
+            if len(slot.owners) == 1:
+                continue
+            owners = ", ".join(map(str, slot.owners)) or "nobody"
+            consequence = (
+                "Then one owner's writes change the other's state."
+                if slot.owners
+                else "Then the slot is lost until the server restarts."
+            )
+            yield self.broken(
+                f"slot {slot.index}",
+                f"owned by {owners}",
+                "one owner",
+                f"Let slot {slot.index} be held after step {t.step} ({t.action}).",
+                f"Its owners are: {owners}.",
+                consequence,
+            )
+
+
+class SlotsConserved(Invariant):
+    """The counts of slots and of key-value tokens add up."""
+
+    id = "slots-conserved"
+    claim = "slots and key-value tokens in use and free add up, and the free list holds only free, real slots"
+
+    def violations(self, t: Transition) -> Iterable[Violation]:
+        """Check the free list, the number of slots and the number of key-value tokens."""
+        yield from self._free_list(t)
+        yield from self._slots(t)
+        yield from self._tokens(t)
+
+    def _free_list(self, t: Transition) -> Iterable[Violation]:
+        counts = Counter(t.after.free_slots)
+        wrong = [slot for slot, times in counts.items() if times > 1 or not 1 <= slot < len(t.after.slots)]
+        for slot in wrong:
+            found = f"slot {slot} {counts[slot]} times on the free list"
+            yield self.broken(
+                f"slot {slot}",
+                found,
+                f"each of slots 1..{len(t.after.slots) - 1} at most once",
+                f"After step {t.step} ({t.action}) the free list has {found}.",
+                "Then it will be handed to two requests, or to one that may not have it.",
+            )
+
+    def _slots(self, t: Transition) -> Iterable[Violation]:
+        free = set(t.after.free_slots)
+        tree = {node.state for node in t.after.nodes if node.state is not None}
+        held = {request.slot for request in t.after.requests if request.slot is not None}
+        total = len(t.after.slots) - 1
+        counted = len((free | tree | held) - {0})
+        if counted != total:
+            yield self.broken(
+                "pool",
+                f"{counted} slots accounted for",
+                f"{total}",
+                f"After {t.action}: free {len(free)}, tree {len(tree)}, requests {len(held)}.",
+                f"Then {total - counted} of {total} slots are in nobody's hands.",
+            )
+
+    def _tokens(self, t: Transition) -> Iterable[Violation]:
+        tree = sum(node.kv_tokens for node in t.after.nodes)
+        held = sum(request.kv_tokens for request in t.after.requests)
+        if tree + held + t.after.kv_free != t.after.kv_capacity:
+            yield self.broken(
+                "key-value tokens",
+                f"{tree} in the tree + {held} in requests + {t.after.kv_free} free",
+                f"{t.after.kv_capacity}",
+                f"After step {t.step} ({t.action}) {tree + held + t.after.kv_free} tokens are accounted for.",
+            )
+
+
+class CowSourceFolded(Invariant):
+    """No copy reads a slot whose ring is not empty."""
+
+    id = "cow-source-folded"
+    claim = "the source of a slot copy has nothing pending in its ring"
+
+    def applies_to(self, capabilities: Capabilities) -> bool:
+        """Only with ReplaySSM on there is a ring."""
+        return capabilities.replayssm
+
+    def violations(self, t: Transition) -> Iterable[Violation]:
+        """Check every copy of this action, and every copy that is still to come."""
+        for event in t.events:
+            if isinstance(event, CheckpointCopied) and event.pending:
+                yield self._explain(t, event.src, event.dst, event.pending, event.length, "was copied")
+        for request in t.after.requests:
+            source = None if request.pending_cow is None else slot_view(t, request.pending_cow[0])
+            if source is not None and request.pending_cow is not None and source.write_pos:
+                dst, length = request.pending_cow[1], source.temporal.length
+                yield self._explain(t, source.index, dst, source.write_pos, length, "is to be copied")
+
+    def _explain(self, t: Transition, src: int, dst: int, pending: int, length: int, verb: str) -> Violation:
+        return self.broken(
+            f"slot {src}",
+            f"copied with {pending} records pending",
+            "write_pos 0",
+            f"Let slot {src} {verb} to slot {dst} (step {t.step}, {t.action}).",
+            f"Its temporal covers {length} tokens and {pending} more are in its ring; a copy takes no ring.",
+            f"Then slot {dst} lacks the last {pending} tokens.",
+        )

@@ -1,0 +1,120 @@
+"""Compute on real tensors: the forwards, and the measurements that follow each action."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from replaylife.lifecycle.compute import HashCompute, Row
+from replaylife.lifecycle.config import EngineConfig
+from replaylife.lifecycle.model.measure import LogitMeter, StateMeter, tolerance_of
+from replaylife.lifecycle.model.network import Network
+from replaylife.lifecycle.model.oracle import Oracle
+from replaylife.lifecycle.model.testimony import Testimony
+from replaylife.lifecycle.model.witness import WitnessCode, WitnessNetwork
+from replaylife.lifecycle.request import Request
+from replaylife.lifecycle.snapshot import Changed, Measurement, Snapshot
+from replaylife.pool import MambaPool
+from replaylife.pool.tensors import PoolTensors
+from replaylife.radix import RadixTree
+
+
+class NetworkCompute:
+    """The ordinary network over the pool's tensors, measured against the float64 oracle.
+
+    Measured after each action: every node whose state or slot changed (against a fold of its key), every
+    running request that changed (checkpoint + ring against its executed tokens), and all new logits.
+    """
+
+    def __init__(
+        self, config: EngineConfig, tensors: PoolTensors, tree: RadixTree, requests: dict[str, Request]
+    ) -> None:
+        self._tensors, self._tree, self._requests = tensors, tree, requests
+        self._network = Network(config.model, tensors)
+        self.oracle = Oracle(config.model)
+        tolerance = tolerance_of(config)
+        self._states = StateMeter(tensors, self.oracle, tolerance)
+        self.logits = LogitMeter(self.oracle, tolerance)
+        self._fresh: list[Measurement] = []
+
+    def prefill(self, request: Request, start: int, end: int) -> int:
+        """Run prompt tokens ``[start, end)``; return the greedy token after the last."""
+        logits = self._network.prefill(request.tokens[start:end], start, request.held_slot)
+        subject = f"request {request.id}"
+        self._fresh.append(self.logits.measure(subject, request.tokens[:end], start, logits))
+        return int(logits[-1].argmax())
+
+    def decode(self, rows: Sequence[Row]) -> list[int]:
+        """Run one decode step; return the greedy token of each row."""
+        tensors = self._tensors
+        logits = self._network.decode(
+            [row.token for row in rows],
+            [row.position for row in rows],
+            tensors.indices([row.slot for row in rows]),
+            None if tensors.write_pos is None else tensors.indices([row.cursor for row in rows]),
+        )
+        for row, values in zip(rows, logits, strict=True):
+            tokens = row.request.tokens[: row.position + 1]
+            subject = f"request {row.request.id}"
+            self._fresh.append(self.logits.measure(subject, tokens, row.position, values[None]))
+        return [int(token) for token in logits.argmax(dim=-1)]
+
+    def measure(self, after: Snapshot, changed: Changed) -> tuple[Measurement, ...]:
+        """Return the measurements of the action just applied."""
+        found, self._fresh = self._fresh, []
+        found.extend(self._measure_nodes(after, changed))
+        found.extend(self._measure_requests(after, changed))
+        return tuple(found)
+
+    def cold_reply(self, prompt: Sequence[int], length: int) -> tuple[int, ...]:
+        """Return the oracle's greedy reply."""
+        return self.oracle.reply(prompt, length)
+
+    def _measure_nodes(self, after: Snapshot, changed: Changed) -> Iterable[Measurement]:
+        due = {
+            node.id: node.state
+            for node in after.nodes
+            if node.state is not None and (node.id in changed.nodes or node.state in changed.slots)
+        }
+        for node_id, slot in due.items():
+            node = self._tree.find(node_id)
+            if node is not None:
+                pending = len(after.slots[slot].ring)
+                yield from self._states.measure(f"node {node_id}", node.key(), slot, pending)
+
+    def _measure_requests(self, after: Snapshot, changed: Changed) -> Iterable[Measurement]:
+        for view in after.requests:
+            fresh = view.id in changed.requests or view.slot in changed.slots
+            if fresh and view.slot is not None and view.pending_cow is None and view.executed:
+                tokens = self._requests[view.id].tokens[: view.executed]
+                pending = len(after.slots[view.slot].ring)
+                yield from self._states.measure(f"request {view.id}", tokens, view.slot, pending)
+
+
+class WitnessCompute(HashCompute):
+    """The witness network over the pool's tensors, compared with the ledger; tokens are sampled by hash."""
+
+    def __init__(self, config: EngineConfig, pool: MambaPool, tensors: PoolTensors) -> None:
+        super().__init__(config.model.vocab)
+        self._tensors = tensors
+        self._network = WitnessNetwork(config.model, tensors)
+        self.testimony = Testimony(WitnessCode(config.model), pool, tensors)
+
+    def prefill(self, request: Request, start: int, end: int) -> int:
+        """Run prompt tokens ``[start, end)`` through the kernels."""
+        self._network.prefill(request.tokens[start:end], start, request.held_slot)
+        return super().prefill(request, start, end)
+
+    def decode(self, rows: Sequence[Row]) -> list[int]:
+        """Run one decode step through the kernels."""
+        tensors = self._tensors
+        self._network.decode(
+            [row.token for row in rows],
+            [row.position for row in rows],
+            tensors.indices([row.slot for row in rows]),
+            None if tensors.write_pos is None else tensors.indices([row.cursor for row in rows]),
+        )
+        return super().decode(rows)
+
+    def measure(self, after: Snapshot, changed: Changed) -> tuple[Measurement, ...]:  # noqa: ARG002
+        """Return what the tensors of every changed slot say, against the ledger."""
+        return tuple(found for slot in sorted(changed.slots) for found in self.testimony.measure(slot))

@@ -1,0 +1,15 @@
+"""Help with names that are not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return a clause that names the nearest valid name, or all of them where none is near."""
+    known = sorted(names)
+    close = get_close_matches(name, known, n=1)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; known: {', '.join(known)}" if known else ""

@@ -1,0 +1,25 @@
+"""When a row folds and when it is tracked: one expression on one length."""
+
+from __future__ import annotations
+
+from replaylife.lifecycle.config import CacheConfig
+
+
+class Planner:
+    """Decides, from lengths alone, what a forward step must do."""
+
+    def __init__(self, cache: CacheConfig) -> None:
+        self._track_point = cache.track_point
+        self._ring_length = cache.ring_length if cache.replayssm else None
+
+    def is_track_point(self, length_after: int) -> bool:
+        """Whether a row that ends a step at ``length_after`` tokens is tracked."""
+        return length_after % self._track_point == 0
+
+    def force_flush(self, length_after: int) -> bool:
+        """Whether a row must fold in mid-ring: exactly when it is tracked."""
+        return self.is_track_point(length_after)
+
+    def must_fold(self, pending: int, *, forced: bool) -> bool:
+        """Whether a row folds after a step that left ``pending`` records in its ring."""
+        return self._ring_length is not None and (forced or pending == self._ring_length)

@@ -1,0 +1,49 @@
+"""The contract between an engine and everything that drives or checks it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from replaylife.lifecycle.actions import Action
+from replaylife.lifecycle.events import Event
+from replaylife.lifecycle.snapshot import Changed, Snapshot
+
+
+class ActionRefused(Exception):  # noqa: N818 - a refusal is an answer, not a defect
+    """The action is not enabled in the engine's present state. Nothing has changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What an engine can express; invariants and scenarios that need more are skipped, and said so."""
+
+    replayssm: bool
+    numeric: bool
+    witness: bool
+
+
+class Engine(Protocol):
+    """Anything that can live through a scenario."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this engine can express."""
+        ...
+
+    def apply(self, action: Action) -> tuple[Event, ...]:
+        """Apply one action. Raises :class:`ActionRefused`, and changes nothing, when it is not enabled."""
+        ...
+
+    def snapshot(self) -> Snapshot:
+        """Return the present state."""
+        ...
+
+    def changed(self) -> Changed | None:
+        """Return what the last action changed, or ``None`` if the engine cannot say."""
+        ...
+
+    def enabled(self) -> Iterable[Action]:
+        """Return the actions that can be applied now; empty if the engine cannot say."""
+        ...

@@ -1,0 +1,174 @@
+"""What an engine looks like between two actions: plain, frozen, hashable data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
+
+from replaylife.lifecycle.actions import Action
+from replaylife.lifecycle.events import Event
+from replaylife.pool import Fold, Record
+
+OwnerKind: TypeAlias = Literal["free", "reserved", "tree", "request"]
+Phase: TypeAlias = Literal["prefill", "decode", "finished"]
+MeasurementKind: TypeAlias = Literal["state", "logits", "witness"]
+
+
+class Owner(NamedTuple):
+    """Who holds a slot: the free list, nobody ever (slot 0), a tree node or a request."""
+
+    kind: OwnerKind
+    id: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.id}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class SlotView:
+    """One slot of the pool.
+
+    ``temporal``, ``conv`` and ``conv_checkpoint`` say which tokens each component has absorbed; ``ring``
+    are the pending records ``[0, write_pos)``. ``write_pos`` is the host's cursor and
+    ``device_write_pos`` the kernels'; both ``None`` with ReplaySSM off. ``written`` is the step that last
+    wrote temporal. ``owners`` has one entry in a healthy pool.
+    """
+
+    index: int
+    owners: tuple[Owner, ...]
+    temporal: Fold
+    conv: Fold
+    conv_checkpoint: Fold | None
+    ring: tuple[Record | None, ...]
+    write_pos: int | None
+    device_write_pos: int | None
+    written: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """One node of the radix tree.
+
+    ``key`` covers ``[0, key.length)`` from the root, of which the node owns the key-value tokens
+    ``[parent's length, key.length)``. ``state`` is the slot of its checkpoint, ``None`` for a tombstone
+    or a split point. ``recency`` is a logical clock: larger is more recent. ``published`` is the step in
+    which the tree took the state.
+    """
+
+    id: int
+    parent: int | None
+    key: Fold
+    kv_tokens: int
+    state: int | None
+    state_lock: int
+    kv_lock: int
+    recency: int
+    published: int
+
+
+@dataclass(frozen=True, slots=True)
+class RequestView:
+    """One request.
+
+    Tokens ``[0, scheduled)`` have been decided on, ``[0, executed)`` written to tensors, ``[0, committed)``
+    seen by the host. ``tokens`` is the fold of the executed tokens. ``cached`` is the prefix taken from
+    the tree, ``kv_tokens`` the key-value tokens the request itself owns, ``locked`` the node it pins and
+    ``pending_cow`` the (source, destination) of a copy that has not run yet.
+    """
+
+    id: str
+    phase: Phase
+    prompt_len: int
+    scheduled: int
+    executed: int
+    committed: int
+    tokens: Fold
+    cached: int
+    slot: int | None
+    locked: int | None
+    kv_tokens: int
+    pending_cow: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What a numeric check compared, and how far off it was.
+
+    ``subject`` is ``node 4`` or ``request turn2``; ``component`` what of it (temporal, conv, logits, …);
+    ``position`` the state's length, or the token position (from 0) that the logits belong to. ``error`` is
+    Frobenius-relative for states and logits, a count of wrong records for the witness.
+    """
+
+    kind: MeasurementKind
+    subject: str
+    component: str
+    position: int
+    error: float
+    tolerance: float
+    detail: str = ""
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether the error is above the tolerance (NaN counts as above)."""
+        return not self.error <= self.tolerance
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The whole engine between two actions.
+
+    ``ring_length`` is L, ``None`` with ReplaySSM off. ``measurements`` belong to the action just applied.
+    """
+
+    slots: tuple[SlotView, ...]
+    nodes: tuple[NodeView, ...]
+    requests: tuple[RequestView, ...]
+    free_slots: tuple[int, ...]
+    kv_capacity: int
+    kv_free: int
+    ring_length: int | None
+    measurements: tuple[Measurement, ...] = ()
+
+    def node(self, node_id: int) -> NodeView | None:
+        """Return the node with this id, or ``None``."""
+        return next((node for node in self.nodes if node.id == node_id), None)
+
+    def request(self, request_id: str) -> RequestView | None:
+        """Return the request with this id, or ``None``."""
+        return next((request for request in self.requests if request.id == request_id), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Which views an action changed. Views outside it are the same objects as before."""
+
+    slots: frozenset[int] = field(default_factory=frozenset)
+    nodes: frozenset[int] = field(default_factory=frozenset)
+    requests: frozenset[str] = field(default_factory=frozenset)
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One applied action: step number (from 1), what was, what was done, what happened, what is."""
+
+    step: int
+    before: Snapshot
+    action: Action
+    events: tuple[Event, ...]
+    after: Snapshot
+    changed: Changed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One broken invariant.
+
+    ``found`` and ``expected`` are the two sides in numbers; ``proof`` reads as a short proof that ends in
+    the contradiction.
+    """
+
+    invariant: str
+    subject: str
+    found: str
+    expected: str
+    proof: tuple[str, ...]

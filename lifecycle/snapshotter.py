@@ -1,0 +1,160 @@
+"""Builds snapshots, rebuilding only the views that an action touched."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from replaylife.lifecycle.request import Request
+from replaylife.lifecycle.snapshot import Changed, NodeView, Owner, RequestView, SlotView, Snapshot
+from replaylife.lifecycle.store import StateStore
+from replaylife.pool import EMPTY, Fold
+from replaylife.radix import Node
+
+
+class Snapshotter:
+    """Caches the views of slots, nodes and requests of one engine.
+
+    Owners are read off the free list, the tree and the requests, never booked separately: a slot held
+    twice shows two owners, a lost one none.
+    """
+
+    def __init__(self, store: StateStore, requests: Mapping[str, Request]) -> None:
+        self._store, self._requests = store, requests
+        self._slots: dict[int, SlotView] = {}
+        self._nodes: dict[int, NodeView] = {}
+        self._views: dict[str, RequestView] = {}
+        self._node_holds: defaultdict[int, set[int]] = defaultdict(set)
+        self._request_holds: defaultdict[int, set[str]] = defaultdict(set)
+        self._free_list: tuple[int, ...] = ()
+        self.touched_requests: set[str] = set()
+        self._changed_slots: set[int] = set(range(store.pool.shape.slots))
+
+    def take(self) -> tuple[Snapshot, Changed]:
+        """Return the present snapshot, and what changed since the last one."""
+        nodes = self._refresh_nodes()
+        requests = self._refresh_requests()
+        slots = self._refresh_slots()
+        snapshot = Snapshot(
+            slots=tuple(self._slots[index] for index in sorted(self._slots)),
+            nodes=tuple(self._nodes.values()),
+            requests=tuple(self._views.values()),
+            free_slots=self._free_list,
+            kv_capacity=self._store.kv.capacity,
+            kv_free=self._store.kv.num_free,
+            ring_length=self._store.pool.shape.ring_length,
+        )
+        return snapshot, Changed(slots, nodes, requests)
+
+    def _refresh_nodes(self) -> frozenset[int]:
+        tree = self._store.tree
+        touched = set(tree.take_touched())
+        if not touched:
+            return frozenset()
+        alive = {node.id: node for node in tree.nodes() if node.parent is not None}
+        for node_id in touched:
+            old = self._nodes.get(node_id)
+            if old is not None and old.state is not None:
+                self._node_holds[old.state].discard(node_id)
+                self._changed_slots.add(old.state)
+        ordered: dict[int, NodeView] = {}
+        for node_id, node in alive.items():
+            known = self._nodes.get(node_id)
+            fresh = node_id in touched or known is None
+            view = self._view_node(node, ordered) if fresh or known is None else known
+            ordered[node_id] = view
+            if fresh and view.state is not None:
+                self._node_holds[view.state].add(node_id)
+                self._changed_slots.add(view.state)
+        self._nodes = ordered
+        return frozenset(touched)
+
+    def _view_node(self, node: Node, above: Mapping[int, NodeView]) -> NodeView:
+        parent = node.parent
+        parent_view = None if parent is None else above.get(parent.id)
+        key = (EMPTY if parent_view is None else parent_view.key).after(node.edge)
+        return NodeView(
+            id=node.id,
+            parent=None if parent_view is None else parent_view.id,
+            key=key,
+            kv_tokens=len(node.edge),
+            state=node.state,
+            state_lock=node.state_lock,
+            kv_lock=node.kv_lock,
+            recency=node.recency,
+            published=self._store.published.get(node.id, 0) if node.state is not None else 0,
+        )
+
+    def _refresh_requests(self) -> frozenset[str]:
+        touched = frozenset(self.touched_requests)
+        self.touched_requests.clear()
+        for request_id in touched:
+            old = self._views.get(request_id)
+            if old is not None and old.slot is not None:
+                self._request_holds[old.slot].discard(request_id)
+                self._changed_slots.add(old.slot)
+            request = self._requests.get(request_id)
+            if request is None:
+                self._views.pop(request_id, None)
+                continue
+            self._views[request_id] = _view_request(request)
+            if request.slot is not None:
+                self._request_holds[request.slot].add(request_id)
+                self._changed_slots.add(request.slot)
+        return touched
+
+    def _refresh_slots(self) -> frozenset[int]:
+        pool = self._store.pool
+        self._changed_slots |= pool.touched
+        pool.touched.clear()
+        changed = frozenset(self._changed_slots)
+        self._changed_slots.clear()
+        if not changed:
+            return changed
+        self._free_list = pool.allocator.free_list
+        device = None if pool.tensors is None else pool.tensors.cursors()
+        for index in changed:
+            if 0 <= index < pool.shape.slots:
+                self._slots[index] = self._view_slot(index, None if device is None else device[index])
+        return changed
+
+    def _view_slot(self, index: int, device_cursor: int | None) -> SlotView:
+        pool = self._store.pool
+        entry = pool.ledger.slots[index]
+        host = None if pool.write_pos is None else pool.write_pos[index]
+        return SlotView(
+            index=index,
+            owners=tuple(self._owners(index)),
+            temporal=entry.temporal,
+            conv=entry.conv,
+            conv_checkpoint=entry.conv_checkpoint,
+            ring=tuple(entry.ring[: host or 0]),
+            write_pos=host,
+            device_write_pos=device_cursor if pool.tensors is not None else host,
+            written=entry.written,
+        )
+
+    def _owners(self, index: int) -> Iterable[Owner]:
+        if index == 0:
+            yield Owner("reserved")
+        yield from (Owner("free") for slot in self._free_list if slot == index)
+        yield from (Owner("tree", str(node)) for node in sorted(self._node_holds[index]))
+        yield from (Owner("request", name) for name in sorted(self._request_holds[index]))
+
+
+def _view_request(request: Request) -> RequestView:
+    absorbed: Fold = request.absorbed
+    return RequestView(
+        id=request.id,
+        phase=request.phase,
+        prompt_len=request.prompt_len,
+        scheduled=request.scheduled,
+        executed=request.executed,
+        committed=request.committed,
+        tokens=absorbed,
+        cached=request.cached,
+        slot=request.slot,
+        locked=None if request.locked is None else request.locked.id,
+        kv_tokens=request.kv_tokens,
+        pending_cow=request.pending_cow,
+    )

@@ -1,0 +1,157 @@
+"""Where pool and tree meet: taking slots and tokens, publishing checkpoints, moving locks."""
+
+from __future__ import annotations
+
+from replaylife.lifecycle.config import CacheConfig
+from replaylife.lifecycle.events import (
+    Allocated,
+    CheckpointCopied,
+    Event,
+    Evicted,
+    Freed,
+    Published,
+    PublishSkipped,
+    StateFolded,
+)
+from replaylife.lifecycle.request import Request
+from replaylife.pool import Copied, KvBudget, MambaPool
+from replaylife.radix import Evicted as TreeEvicted
+from replaylife.radix import Node, RadixTree
+
+
+class StateStore:
+    """Pool, tree and key-value budget, and the moves that touch more than one of them.
+
+    Every method appends what happened to ``events``, which the engine empties after each action.
+    """
+
+    def __init__(self, cache: CacheConfig, pool: MambaPool, tree: RadixTree) -> None:
+        self.cache, self.pool, self.tree = cache, pool, tree
+        self.kv = KvBudget(cache.kv_tokens)
+        self.events: list[Event] = []
+        self.published: dict[int, int] = {}
+
+    # -- making room ---------------------------------------------------------------------------------
+
+    def take_slot(self, holder: str) -> int | None:
+        """Take a slot for ``holder``, evicting the least recently used state if none is free."""
+        slot = self.pool.alloc()
+        if slot is None:
+            self._give_up(self.tree.evict_states(1))
+            slot = self.pool.alloc()
+        if slot is not None:
+            self.events.append(Allocated(slot, holder))
+        return slot
+
+    def free_slot(self, slot: int, reason: str) -> None:
+        """Return a slot that its holder gives up to the free list."""
+        self.pool.free(slot)
+        self.events.append(Freed(slot, reason))
+
+    def can_take_kv(self, count: int) -> bool:
+        """Whether ``count`` key-value tokens are free or can be evicted. Changes nothing."""
+        short = count - self.kv.num_free
+        return short <= 0 or short <= sum(len(n.edge) for n in self.tree.nodes() if n.kv_lock == 0)
+
+    def take_kv(self, count: int) -> bool:
+        """Take ``count`` key-value tokens, evicting leaves as needed; ``False`` if there are too few."""
+        if count > self.kv.num_free:
+            self._give_up(self.tree.evict_kv(count - self.kv.num_free))
+        if count > self.kv.num_free:
+            return False
+        self.kv.take(count)
+        return True
+
+    def _give_up(self, evicted: TreeEvicted) -> None:
+        for slot in evicted.slots:
+            self.pool.free(slot)
+        self.kv.give_back(evicted.kv_tokens)
+        if evicted.slots or evicted.kv_tokens:
+            self.events.append(Evicted(*evicted))
+
+    # -- copies --------------------------------------------------------------------------------------
+
+    def run_cow(self, request: Request) -> None:
+        """Run the copy recorded at match time, if any, and forget it."""
+        if request.pending_cow is None:
+            return
+        copied = self.pool.copy_from(*request.pending_cow)
+        request.pending_cow = None
+        self._copied(copied, "cow", request)
+
+    def _copied(self, copied: Copied, purpose: str, request: Request) -> None:
+        self.events.append(
+            CheckpointCopied(copied.src, copied.dst, copied.pending, copied.length, purpose, request.id)
+        )
+
+    def fold(self, request: Request) -> None:
+        """Fold whatever is pending in the request's ring; nothing happens when nothing is."""
+        for folded in self.pool.fold([request.held_slot]):
+            self.events.append(StateFolded(*folded, forced=True))
+
+    # -- publishing ----------------------------------------------------------------------------------
+
+    def publish_active(self, request: Request, purpose: str) -> None:
+        """Give the tree a checkpoint of a request with records in its ring: fold them, then publish."""
+        self.fold(request)
+        self.publish_copy(request, purpose)
+
+    def publish_copy(self, request: Request, purpose: str) -> None:
+        """Give the tree a copy of a running request's checkpoint at its committed length.
+
+        The request's ring must be empty (a chunk end, a track point just folded): a copy takes no ring. The
+        request keeps its slot and goes on; its lock moves to the published node. Skipped, and said so, when
+        no slot can be had. A key that already has a state is only refreshed.
+        """
+        key = tuple(request.tokens[: request.committed])
+        if self.tree.match(key).state_len == len(key):
+            self._insert(request, key, None, purpose)
+            return
+        slot = self.take_slot(f"checkpoint of {request.id}")
+        if slot is None:
+            self.events.append(PublishSkipped(request.id, len(key), "no slot free and none to evict"))
+            return
+        self._copied(self.pool.copy_from(request.held_slot, slot), "publish", request)
+        self._insert(request, key, slot, purpose)
+
+    def donate(self, request: Request, key_len: int) -> None:
+        """Give the request's own slot to the tree under its first ``key_len`` tokens (cache_finished_req).
+
+        The slot must be folded up to ``key_len`` with both windows there. It is freed if the node already
+        has a state. The request holds no slot afterwards, its lock is released and the key-value tokens
+        past ``key_len`` are given back.
+        """
+        slot, request.slot = request.held_slot, None
+        self._insert(request, tuple(request.tokens[:key_len]), slot, "finish")
+        self.release(request)
+
+    def release(self, request: Request) -> None:
+        """Unlock the request's node and give back the key-value tokens it still owns."""
+        if request.locked is not None:
+            self.tree.unlock(request.locked)
+            request.locked = None
+        self.kv.give_back(request.kv_tokens)
+        request.kv_tokens = 0
+
+    def _insert(self, request: Request, key: tuple[int, ...], slot: int | None, purpose: str) -> None:
+        held_by_tree = 0 if request.locked is None else request.locked.key_len
+        inserted = self.tree.insert(key, slot)
+        handed_over = max(0, len(key) - max(inserted.known_kv_len, held_by_tree))
+        duplicates = max(0, inserted.known_kv_len - held_by_tree)
+        request.kv_tokens -= handed_over + duplicates
+        self.kv.give_back(duplicates)
+        if slot is None or not inserted.took_state:
+            reason = "the tree already has a state for this key"
+            self.events.append(PublishSkipped(request.id, len(key), reason))
+            if slot is not None:
+                self.free_slot(slot, reason)
+        else:
+            self.published[inserted.node.id] = self.pool.step
+            self.events.append(Published(request.id, inserted.node.id, slot, len(key), purpose))
+        self._move_lock(request, inserted.node)
+
+    def _move_lock(self, request: Request, node: Node) -> None:
+        self.tree.lock(node)
+        if request.locked is not None:
+            self.tree.unlock(request.locked)
+        request.locked = node

@@ -1,0 +1,21 @@
+"""Recurrent-state slots: tensors, allocator, cursors, ledger and byte model. Knows slots, not keys."""
+
+from replaylife.pool.allocator import KvBudget, SlotAllocator
+from replaylife.pool.ledger import EMPTY, Fold, Record
+from replaylife.pool.mamba import Copied, Folded, MambaPool
+from replaylife.pool.shape import BYTES, DType, Gate, PoolShape
+
+__all__ = [
+    "BYTES",
+    "EMPTY",
+    "Copied",
+    "DType",
+    "Fold",
+    "Folded",
+    "Gate",
+    "KvBudget",
+    "MambaPool",
+    "PoolShape",
+    "Record",
+    "SlotAllocator",
+]

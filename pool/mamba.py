@@ -1,0 +1,198 @@
+"""MambaPool: the recurrent-state slots, their tensors, their cursors and their ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from replaylife.pool.allocator import SlotAllocator
+from replaylife.pool.ledger import Ledger, Record
+from replaylife.pool.shape import PoolShape
+
+if TYPE_CHECKING:
+    from replaylife.pool.tensors import PoolTensors
+
+
+class Folded(NamedTuple):
+    """``records`` pending records of ``slot`` were folded; ``temporal`` then covers ``[0, length)``."""
+
+    slot: int
+    records: int
+    length: int
+
+
+class Copied(NamedTuple):
+    """The checkpoint of ``src`` was copied to ``dst``; ``pending`` is the source's cursor at the copy."""
+
+    src: int
+    dst: int
+    pending: int
+    length: int
+
+
+class MambaPool:
+    """Slots of recurrent state. Knows slots, not keys.
+
+    A slot's state is ``temporal`` for tokens ``[0, checkpoint_len)`` and the first ``write_pos`` ring
+    records for ``[checkpoint_len, executed_len)``. Its *checkpoint* is the pair (temporal,
+    conv_checkpoint). Ring tensors are scratch and never leave their slot: whatever leaves folds first, or
+    truncates its claim to the checkpoint. With ``tensors=None`` only the ledger is kept and torch is never
+    imported. With ``shape.ring_length=None`` ReplaySSM is off: no ring, no cursor, no conv checkpoint.
+
+    ``step`` is the number of the step in progress (the caller sets it); ``touched`` collects the slots
+    changed since the caller last emptied it.
+    """
+
+    def __init__(
+        self, shape: PoolShape, tensors: PoolTensors | None = None, *, log_records: bool = False
+    ) -> None:
+        self.shape = replace(shape)
+        self.tensors = tensors
+        self.allocator = SlotAllocator(shape.slots)
+        self.ledger = Ledger(shape.slots, shape.ring_length, logging=log_records)
+        self.write_pos: list[int] | None = None if shape.ring_length is None else [0] * shape.slots
+        self.step = 0
+        self.touched: set[int] = set()
+
+    def clone(self) -> MambaPool:
+        """Return an independent copy of a pool without tensors.
+
+        Raises ``ValueError`` for a pool with tensors: those worlds are played again instead.
+        """
+        if self.tensors is not None:
+            raise ValueError("pool: has tensors, need a ledger-only pool to clone; play the actions again")
+        twin = object.__new__(type(self))
+        twin.shape, twin.tensors, twin.step = self.shape, None, self.step
+        twin.allocator, twin.ledger = self.allocator.clone(), self.ledger.clone()
+        twin.write_pos = None if self.write_pos is None else list(self.write_pos)
+        twin.touched = set(self.touched)
+        return twin
+
+    # -- slots ---------------------------------------------------------------------------------------
+
+    def alloc(self) -> int | None:
+        """Take a free slot with its cursor at 0; ``None`` when there is none.
+
+        Its temporal and conv still hold what the previous owner left: ``clear`` or ``copy_from`` fills them.
+        """
+        slot = self.allocator.allocate()
+        if slot is not None:
+            self.reset_cursor(slot)
+            self.touched.add(slot)
+        return slot
+
+    def free(self, slot: int) -> None:
+        """Put ``slot`` back on the free list; tensors and cursor stay as they are."""
+        self.allocator.deallocate(slot)
+        self.touched.add(slot)
+
+    def clear(self, slot: int) -> None:
+        """Zero temporal, conv and conv_checkpoint of ``slot``; ring and cursor stay."""
+        if self.tensors is not None:
+            self.tensors.clear(slot)
+        self.ledger.clear(slot, self.step)
+        self.touched.add(slot)
+
+    # -- checkpoints ---------------------------------------------------------------------------------
+
+    def copy_from(self, src: int, dst: int) -> Copied:
+        """Copy the checkpoint of ``src`` into ``dst`` and set the cursor of ``dst`` to 0.
+
+        ``src`` stays as it is and must be folded (``write_pos[src] == 0``): its pending records are not
+        copied. Source of the rule: sgl-project/sglang#28451.
+        """
+        pending = self.pending(src)
+        if self.tensors is not None:
+            self.tensors.copy_checkpoint(src, dst)
+        self.ledger.copy_temporal(src, dst, self.step)
+        self.ledger.copy_conv(src, dst)
+        self.reset_cursor(dst)
+        self.touched.add(dst)
+        return Copied(src, dst, pending, self.ledger.slots[dst].temporal.length)
+
+    def fold(self, slots: Iterable[int]) -> tuple[Folded, ...]:
+        """Fold all pending records of each slot into its temporal, all layers at once.
+
+        conv_checkpoint becomes the live window, the cursor 0. Slots with nothing pending are left alone.
+        Returns one :class:`Folded` per slot that folded.
+        """
+        due = [slot for slot in dict.fromkeys(slots) if self.pending(slot)]
+        if not due:
+            return ()
+        counts = [self.pending(slot) for slot in due]
+        self._fold_records(due, counts, due)
+        for slot in due:
+            self.save_conv(slot)
+            self.reset_cursor(slot)
+        return tuple(
+            Folded(slot, count, self.ledger.slots[slot].temporal.length)
+            for slot, count in zip(due, counts, strict=True)
+        )
+
+    def fold_into(self, slots: Sequence[int], counts: Sequence[int], dst: Sequence[int]) -> None:
+        """Write the state after the first ``counts`` records of each slot into temporal of ``dst``.
+
+        The source slots, their rings and cursors stay as they are; conv of ``dst`` is the caller's to set.
+        """
+        self._fold_records(slots, counts, dst)
+
+    def _fold_records(self, slots: Sequence[int], counts: Sequence[int], dst: Sequence[int]) -> None:
+        if self.tensors is not None:
+            self.tensors.fold(slots, counts, dst)
+        for slot, count, target in zip(slots, counts, dst, strict=True):
+            self.ledger.fold(slot, count, target, self.step)
+            self.touched.add(target)
+
+    def save_conv(self, slot: int) -> None:
+        """Set conv_checkpoint of ``slot`` to its live window. Nothing to do with ReplaySSM off."""
+        if self.tensors is not None:
+            self.tensors.save_conv(slot)
+        self.ledger.save_conv(slot)
+        self.touched.add(slot)
+
+    def rewind_conv(self, slot: int) -> None:
+        """Set the live window of ``slot`` back to conv_checkpoint, so that both stand where temporal does."""
+        if self.tensors is not None:
+            self.tensors.rewind_conv(slot)
+        self.ledger.rewind_conv(slot)
+        self.touched.add(slot)
+
+    # -- cursor --------------------------------------------------------------------------------------
+
+    def pending(self, slot: int) -> int:
+        """Records in the ring of ``slot`` that temporal has not absorbed (0 with ReplaySSM off)."""
+        return 0 if self.write_pos is None else self.write_pos[slot]
+
+    def reset_cursor(self, slot: int) -> None:
+        """Set the cursor of ``slot`` to 0; the records it pointed past are forgotten."""
+        self._set_cursor(slot, 0)
+
+    def advance(self, slots: Iterable[int]) -> None:
+        """Advance the cursor by one, once per distinct slot; may reach L until the step folds."""
+        for slot in dict.fromkeys(slots):
+            self._set_cursor(slot, self.pending(slot) + 1)
+
+    def _set_cursor(self, slot: int, value: int) -> None:
+        if self.write_pos is None:
+            return
+        self.write_pos[slot] = value
+        if self.tensors is not None:
+            self.tensors.set_cursor(slot, value)
+        self.touched.add(slot)
+
+    # -- what a forward has written ------------------------------------------------------------------
+
+    def absorb(self, slot: int, records: tuple[Record, ...]) -> None:
+        """Book a prefill chunk: temporal and conv have absorbed it, and conv_checkpoint is set to conv."""
+        self.ledger.absorb(slot, records, self.step)
+        self.save_conv(slot)
+
+    def append(self, rows: Iterable[tuple[int, Record]]) -> None:
+        """Book a decode step's record per (slot, record): in the ring, or in temporal with ReplaySSM off."""
+        for slot, record in rows:
+            if self.write_pos is None:
+                self.ledger.absorb(slot, (record,), self.step)
+            else:
+                self.ledger.append(slot, self.write_pos[slot], record)
+            self.touched.add(slot)

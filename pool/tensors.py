@@ -1,0 +1,123 @@
+"""The tensors of a pool, and the operations that move whole checkpoints. Imports torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from replaylife.kernels.dispatch import Kernels
+from replaylife.pool.shape import DType, PoolShape
+
+TORCH_DTYPE: dict[DType, torch.dtype] = {
+    "fp32": torch.float32,
+    "bf16": torch.bfloat16,
+    "fp16": torch.float16,
+}
+
+
+class PoolTensors:
+    """Tensors of all layers and slots, zero at first.
+
+    ``temporal [layers, slots, HV, V, K]`` state dtype; ``conv`` and ``conv_checkpoint``
+    ``[layers, slots, conv_dim, W-1]`` conv dtype; ``ring_d [layers, slots, HV, L, V]`` and
+    ``ring_k [layers, slots, H, L, K]`` ring dtype; ``ring_g [layers, slots, HV, L(, K)]`` fp32;
+    ``write_pos [slots]`` int32. With ReplaySSM off the ring tensors, ``conv_checkpoint`` and ``write_pos``
+    are ``None``.
+    """
+
+    def __init__(self, shape: PoolShape, kernels: Kernels, device: torch.device) -> None:
+        self.kernels, self.device = kernels, device
+        lead = (shape.layers, shape.slots)
+        state, conv = TORCH_DTYPE[shape.state_dtype], TORCH_DTYPE[shape.conv_dtype]
+        window = (*lead, shape.conv_dim, shape.conv_width - 1)
+        self.temporal = torch.zeros(
+            *lead, shape.value_heads, shape.value_dim, shape.key_dim, dtype=state, device=device
+        )
+        self.conv = torch.zeros(window, dtype=conv, device=device)
+        self.conv_checkpoint: torch.Tensor | None = None
+        self.ring_d: torch.Tensor | None = None
+        self.ring_k: torch.Tensor | None = None
+        self.ring_g: torch.Tensor | None = None
+        self.write_pos: torch.Tensor | None = None
+        if shape.ring_length is not None:
+            self._allocate_ring(shape, shape.ring_length)
+
+    def _allocate_ring(self, shape: PoolShape, length: int) -> None:
+        lead, ring = (shape.layers, shape.slots), TORCH_DTYPE[shape.ring_dtype]
+        gate_width = () if shape.gate == "gdn" else (shape.key_dim,)
+        self.conv_checkpoint = torch.zeros_like(self.conv)
+        self.ring_d = torch.zeros(
+            *lead, shape.value_heads, length, shape.value_dim, dtype=ring, device=self.device
+        )
+        self.ring_k = torch.zeros(*lead, shape.heads, length, shape.key_dim, dtype=ring, device=self.device)
+        self.ring_g = torch.zeros(
+            *lead, shape.value_heads, length, *gate_width, dtype=torch.float32, device=self.device
+        )
+        self.write_pos = torch.zeros(shape.slots, dtype=torch.int32, device=self.device)
+
+    def indices(self, values: Sequence[int]) -> torch.Tensor:
+        """Return ``values`` as an int32 tensor on the pool's device."""
+        return torch.tensor(values, dtype=torch.int32, device=self.device)
+
+    def nbytes(self) -> int:
+        """Bytes allocated, all tensors and slots."""
+        tensors = (
+            self.temporal,
+            self.conv,
+            self.conv_checkpoint,
+            self.ring_d,
+            self.ring_k,
+            self.ring_g,
+            self.write_pos,
+        )
+        return sum(tensor.nbytes for tensor in tensors if tensor is not None)
+
+    def clear(self, slot: int) -> None:
+        """Zero temporal, conv and conv_checkpoint of ``slot``, all layers."""
+        self.temporal[:, slot] = 0
+        self.conv[:, slot] = 0
+        if self.conv_checkpoint is not None:
+            self.conv_checkpoint[:, slot] = 0
+
+    def copy_checkpoint(self, src: int, dst: int) -> None:
+        """Copy temporal and the checkpointed window of ``src``; both windows of ``dst`` are set to it."""
+        self.temporal[:, dst] = self.temporal[:, src]
+        if self.conv_checkpoint is None:
+            self.conv[:, dst] = self.conv[:, src]
+        else:
+            self.conv_checkpoint[:, dst] = self.conv_checkpoint[:, src]
+            self.conv[:, dst] = self.conv_checkpoint[:, src]
+
+    def fold(self, slots: Sequence[int], counts: Sequence[int], dst: Sequence[int]) -> None:
+        """Fold the first ``counts`` records of ``slots`` into temporal of ``dst``: one launch, all layers."""
+        if self.ring_d is None or self.ring_k is None or self.ring_g is None:
+            raise ValueError("fold: the pool has no ring (ReplaySSM is off), need ring_length")
+        self.kernels.fold(
+            self.temporal,
+            self.ring_d,
+            self.ring_k,
+            self.ring_g,
+            self.indices(slots),
+            self.indices(counts),
+            self.indices(dst),
+        )
+
+    def save_conv(self, slot: int) -> None:
+        """Set conv_checkpoint of ``slot`` to its live window; nothing to do with ReplaySSM off."""
+        if self.conv_checkpoint is not None:
+            self.conv_checkpoint[:, slot] = self.conv[:, slot]
+
+    def rewind_conv(self, slot: int) -> None:
+        """Set the live window of ``slot`` to conv_checkpoint; nothing to do with ReplaySSM off."""
+        if self.conv_checkpoint is not None:
+            self.conv[:, slot] = self.conv_checkpoint[:, slot]
+
+    def set_cursor(self, slot: int, value: int) -> None:
+        """Set the device cursor of ``slot``."""
+        if self.write_pos is not None:
+            self.write_pos[slot] = value
+
+    def cursors(self) -> list[int] | None:
+        """Read the device cursors back (a synchronisation: for snapshots and checks only)."""
+        return None if self.write_pos is None else self.write_pos.tolist()

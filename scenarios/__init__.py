@@ -1,0 +1,1 @@
+"""Scenarios shipped with replaylife."""
