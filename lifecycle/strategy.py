@@ -50,10 +50,14 @@ class NoBuffer(Strategy):
         if self.store.cache.finish == "fold":
             self.store.fold(request)
         key_len = self._donation_length(request)
-        self.store.pool.reset_cursor(request.held_slot)
-        self.store.pool.rewind_conv(request.held_slot)
+        self._settle(request.held_slot)
         self.store.donate(request, key_len)
         return key_len
+
+    def _settle(self, slot: int) -> None:
+        """Leave only the checkpoint in ``slot``: later records are forgotten, the live window is rewound."""
+        self.store.pool.reset_cursor(slot)
+        self.store.pool.rewind_conv(slot)
 
     def _donation_length(self, request: Request) -> int:
         """Return how many tokens the slot's checkpoint covers: all committed but those in the ring."""

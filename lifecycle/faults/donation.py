@@ -13,6 +13,11 @@ class _FullLengthDonation(NoBuffer):
         return request.committed
 
 
+class _CursorKeptAtDonation(NoBuffer):
+    def _settle(self, slot: int) -> None:
+        self.store.pool.rewind_conv(slot)
+
+
 class _LiveConvDonation(MambaPool):
     def rewind_conv(self, slot: int) -> None:
         self.save_conv(slot)
@@ -45,5 +50,20 @@ DONATE_LIVE_CONV = Fault(
     scenario="donate-live-conv",
     mixin=_LiveConvDonation,
     ledger=("components-agree",),
+    numeric=("state-matches-oracle",),
+)
+
+DONATION_KEEPS_CURSOR = Fault(
+    id="donation-keeps-cursor",
+    title="Finish cuts the key but leaves the cursor on the records it cut",
+    source="https://github.com/sgl-project/sglang/pull/28451",
+    mechanism=(
+        "The key is shortened by the pending records, but write_pos of the donated slot is not cleared with "
+        "it: the tree owns a slot whose cursor says that more tokens are to come."
+    ),
+    right_value="write_pos 0 in a tree-owned slot",
+    scenario="donation-keeps-cursor",
+    mixin=_CursorKeptAtDonation,
+    ledger=("cursor-in-range",),
     numeric=("state-matches-oracle",),
 )

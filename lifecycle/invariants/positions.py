@@ -16,6 +16,8 @@ from replaylife.lifecycle.protocol import Capabilities
 from replaylife.lifecycle.snapshot import NodeView, RequestView, SlotView, Transition, Violation
 from replaylife.pool import Fold
 
+_UNWRITTEN = -2  # stands for a ring entry that nobody wrote: no token has this id
+
 
 class KeyMatchesState(Invariant):
     """Key length and content against the tokens folded into the node's temporal."""
@@ -101,7 +103,7 @@ class LiveStateComplete(Invariant):
             slot = slot_view(t, request.slot)
             if slot is None or request.pending_cow is not None:
                 continue
-            live = slot.temporal.after(record.token for record in slot.ring if record is not None)
+            live = slot.temporal.after(_UNWRITTEN if record is None else record.token for record in slot.ring)
             if live != request.tokens:
                 yield self._explain(request, slot, "checkpoint + ring", live)
             if slot.conv != request.tokens:

@@ -176,7 +176,8 @@ class Player:
         return Played(line, transition, violations, fresh)
 
     def _judge(self, line: int, expect: schema.Expect) -> Iterator[Outcome]:
-        if expect.violations and self.verdict.caught_at is None:
+        announced = expect.violations or (expect.numeric and self._chronicle.numeric)
+        if announced and self.verdict.caught_at is None:
             self.verdict.caught_at = self.verdict.steps
         failures = judge(expect, self.engine.snapshot(), self._chronicle)
         failed = [Failed(line, message) for message in failures]
