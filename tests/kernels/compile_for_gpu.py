@@ -1,0 +1,68 @@
+"""Compile every Triton kernel for an H200 (sm_90), which takes no GPU; run in a process of its own.
+
+Prints one line a kernel: its name, and how many fused multiply-adds the PTX holds.
+"""
+
+import re
+
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource, compile
+
+from replaylife.kernels import conv_triton, fold_triton, packed_decode_triton, replay_decode_triton
+from replaylife.kernels.math_triton import state_tile
+
+TOKEN = dict.fromkeys(("o_ptr", "q_ptr", "k_ptr", "v_ptr", "a_ptr", "b_ptr"), "*bf16")
+TOKEN |= {"A_log_ptr": "*fp32", "dt_bias_ptr": "*fp32", "slots_ptr": "*i32"}
+CONV = {"y_ptr": "*bf16", "x_ptr": "*bf16", "weight_ptr": "*fp32", "conv_ptr": "*bf16", "slots_ptr": "*i32"}
+
+
+def build(kernel, types, constants):
+    """Compile with the options of a launch; every argument without a type is a constant."""
+    names = kernel.arg_names
+    signature = {name: types.get(name, "constexpr") for name in names}
+    values = {(names.index(name),): value for name, value in {**constants, "INTERPRETED": False}.items()}
+    aligned = {(names.index(name),): [["tt.divisibility", 16]] for name, ty in types.items() if ty[0] == "*"}
+    done = compile(
+        ASTSource(kernel, signature, values, aligned),
+        target=GPUTarget("cuda", 90, 32),
+        options={"num_warps": 4, "enable_fp_fusion": False},
+    )
+    print(kernel.__name__, len(re.findall(r"\bfma\.", done.asm["ptx"])))
+
+
+def build_recurrence(vector, state, ring):
+    """Packed decode, replay decode and fold at the yardstick shapes."""
+    BV, BK = state_tile(128, 128)
+    sizes = {
+        "H": 32 if vector else 16,
+        "HV": 32,
+        "K": 128,
+        "V": 128,
+        "BK": BK,
+        "BV": BV,
+        "VECTOR_GATE": vector,
+    }
+    rings = dict.fromkeys(("ring_d_ptr", "ring_k_ptr", "ring_g_ptr"), "*fp32")
+    temporal = {"temporal_ptr": state}
+    build(packed_decode_triton._packed_decode_kernel, TOKEN | temporal, {**sizes, "ALL_V": 128})
+    build(
+        replay_decode_triton._replay_decode_kernel,
+        TOKEN | temporal | rings | {"write_pos_ptr": "*i32"},
+        {**sizes, "ALL_V": 128, "L": ring, "BL": ring},
+    )
+    rows = {"slots_ptr": "*i32", "counts_ptr": "*i32", "dst_ptr": "*i32", "num_slots": "i32"}
+    build(fold_triton._fold_kernel, temporal | rings | rows, {**sizes, "L": ring})
+
+
+def main():
+    for vector in (False, True):
+        for state, ring in (("*fp32", 16), ("*bf16", 1)):
+            build_recurrence(vector, state, ring)
+    window = {"C": 8192, "W": 4, "BW": 4}
+    build(conv_triton._conv_step_kernel, CONV, {**window, "BC": conv_triton.STEP_CHANNELS})
+    BT, BC = conv_triton.PREFILL_TILE
+    build(conv_triton._conv_prefill_kernel, CONV | {"cu_seqlens_ptr": "*i32"}, {**window, "BT": BT, "BC": BC})
+
+
+if __name__ == "__main__":
+    main()
