@@ -61,4 +61,66 @@ class Finish:
         return f"finish {self.request}"
 
 
-Action: TypeAlias = Admit | Prefill | Forward | Checkpoint | Finish
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """Fold whatever is pending in a request's ring."""
+
+    request: str
+
+    def __str__(self) -> str:
+        return f"fold {self.request}"
+
+
+@dataclass(frozen=True, slots=True)
+class Retract:
+    """Take a running request's memory away; it comes back later as an admission of all its tokens."""
+
+    request: str
+
+    def __str__(self) -> str:
+        return f"retract {self.request}"
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    """End a request without caching anything more of it."""
+
+    request: str
+
+    def __str__(self) -> str:
+        return f"abort {self.request}"
+
+
+@dataclass(frozen=True, slots=True)
+class EvictStates:
+    """Evict the ``count`` least recently used states that nobody pins."""
+
+    count: int
+
+    def __str__(self) -> str:
+        return f"evict {self.count} states"
+
+
+@dataclass(frozen=True, slots=True)
+class EvictKv:
+    """Evict leaves, least recently used first, until ``tokens`` key-value tokens are freed."""
+
+    tokens: int
+
+    def __str__(self) -> str:
+        return f"evict {self.tokens} key-value tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Ask what a prompt would reuse; changes nothing, not even recency."""
+
+    tokens: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"match ({len(self.tokens)} tokens)"
+
+
+Action: TypeAlias = (
+    Admit | Prefill | Forward | Checkpoint | Finish | Flush | Retract | Abort | EvictStates | EvictKv | Probe
+)

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from replaylife.lifecycle.actions import Action, Admit, Checkpoint, Finish, Forward, Prefill
+from replaylife.lifecycle.actions import (
+    Abort,
+    Action,
+    Admit,
+    Checkpoint,
+    EvictKv,
+    EvictStates,
+    Finish,
+    Flush,
+    Forward,
+    Prefill,
+    Probe,
+    Retract,
+)
 from replaylife.lifecycle.compute import Compute, Row
 from replaylife.lifecycle.config import EngineConfig
 from replaylife.lifecycle.events import (
@@ -15,11 +28,13 @@ from replaylife.lifecycle.events import (
     Finished,
     Matched,
     Prefilled,
+    Released,
     StateFolded,
 )
+from replaylife.lifecycle.guard import Guard
 from replaylife.lifecycle.planner import Planner
-from replaylife.lifecycle.protocol import ActionRefused, Capabilities
-from replaylife.lifecycle.request import PendingCow, Request
+from replaylife.lifecycle.protocol import Capabilities
+from replaylife.lifecycle.request import Request
 from replaylife.lifecycle.snapshot import Changed, Snapshot
 from replaylife.lifecycle.snapshotter import Snapshotter
 from replaylife.lifecycle.store import StateStore
@@ -51,27 +66,18 @@ class ReferenceEngine:
             numeric=config.backend != "none" and not config.model.witness,
             witness=config.backend != "none" and config.model.witness,
         )
+        self._guard = Guard(store, requests)
         self._step = 0
         self._snapshotter = Snapshotter(store, self.requests)
         self._snapshot, self._changed = self._snapshotter.take()
 
     def apply(self, action: Action) -> tuple[Event, ...]:
         """Apply one action and return what happened."""
-        self._require_enabled(action)
+        self._guard.require(action)
         self._step += 1
         self.store.pool.step = self._step
         self.store.events = []
-        match action:
-            case Admit():
-                self._admit(action)
-            case Prefill():
-                self._prefill(self.requests[action.request], action.count)
-            case Forward():
-                self._forward([self.requests[name] for name in action.rows])
-            case Checkpoint():
-                self._checkpoint(self.requests[action.request])
-            case Finish():
-                self._finish(self.requests[action.request])
+        self._perform(action)
         snapshot, self._changed = self._snapshotter.take()
         self._snapshot = replace(snapshot, measurements=self.compute.measure(snapshot, self._changed))
         return tuple(self.store.events)
@@ -86,56 +92,32 @@ class ReferenceEngine:
 
     def enabled(self) -> Iterable[Action]:
         """Return the actions on present requests that can be applied now (admissions are the caller's)."""
-        for request in self.requests.values():
-            if request.phase == "prefill":
-                yield Prefill(request.id, request.prompt_len - request.executed)
-                continue
-            if self.store.can_take_kv(1):
-                yield Forward((request.id,))
-            yield Checkpoint(request.id)
-            yield Finish(request.id)
+        return self._guard.enabled()
 
-    # -- what is allowed -----------------------------------------------------------------------------
-
-    def _require_enabled(self, action: Action) -> None:
+    def _perform(self, action: Action) -> None:
         match action:
-            case Admit(name, tokens):
-                if name in self.requests:
-                    raise ActionRefused(f"{action}: a request of this name is running; finish it first")
-                if not tokens:
-                    raise ActionRefused(f"{action}: the prompt is empty, need at least one token")
-            case Prefill(name, count):
-                left = self._require_phase(action, name, "prefill").prompt_len - self.requests[name].executed
-                if not 1 <= count <= left:
-                    raise ActionRefused(
-                        f"{action}: {left} prompt tokens are left, need a chunk of 1 to {left}"
-                    )
-            case Forward(rows):
-                self._require_rows(action, rows)
-            case Checkpoint(name) | Finish(name):
-                self._require_phase(action, name, "decode")
-
-    def _require_phase(self, action: Action, name: str, phase: str) -> Request:
-        request = self.requests.get(name)
-        if request is None:
-            running = ", ".join(self.requests) or "none"
-            raise ActionRefused(f"{action}: no such request is running (running: {running})")
-        if request.phase != phase:
-            left = request.prompt_len - request.executed
-            why = f"{left} prompt tokens are not prefilled" if phase == "decode" else "its prompt is complete"
-            raise ActionRefused(f"{action}: the request is in phase {request.phase}, need {phase} ({why})")
-        return request
-
-    def _require_rows(self, action: Action, rows: Sequence[str]) -> None:
-        if not rows or len(set(rows)) != len(rows):
-            raise ActionRefused(f"{action}: need at least one row, and each request once")
-        for name in rows:
-            self._require_phase(action, name, "decode")
-        if not self.store.can_take_kv(len(rows)):
-            raise ActionRefused(
-                f"{action}: needs {len(rows)} key-value tokens; {self.store.kv.num_free} of "
-                f"{self.store.kv.capacity} are free, none can be evicted: finish a request or raise kv_tokens"
-            )
+            case Admit():
+                self._admit(action)
+            case Prefill():
+                self._prefill(self.requests[action.request], action.count)
+            case Forward():
+                self._forward([self.requests[name] for name in action.rows])
+            case Checkpoint(name):
+                self._publish(self.requests[name])
+            case Finish(name):
+                self._finish(self.requests[name])
+            case Flush(name):
+                self.store.fold(self.requests[name])
+            case Retract(name):
+                self._retract(self.requests[name])
+            case Abort(name):
+                self._abort(self.requests[name])
+            case EvictStates(count):
+                self.store.evict_states(count)
+            case EvictKv(tokens):
+                self.store.evict_kv(tokens)
+            case Probe(tokens):
+                self._probe(tokens)
 
     # -- the lifecycle -------------------------------------------------------------------------------
 
@@ -146,8 +128,7 @@ class ReferenceEngine:
         met = store.tree.match(action.tokens, limit=len(action.tokens) - 1)
         node = met.state_node
         if node is not None:
-            store.tree.lock(node)
-            request.locked = node
+            store.pin(request, node)
         needed = len(action.tokens) - met.state_len
         if not store.take_kv(needed):
             self._reject(request, f"{needed} key-value tokens needed, {store.kv.num_free} to be had")
@@ -157,12 +138,9 @@ class ReferenceEngine:
         if slot is None:
             self._reject(request, "no slot free and no state to evict")
             return
-        request.slot = slot
-        if node is None or node.state is None:
-            store.pool.clear(slot)
-        else:
+        if node is not None:
             store.tree.refresh(node)
-            request.pending_cow = PendingCow(node.state, slot)
+        store.fill(request, slot, None if node is None else node.state)
         request.cached = met.state_len
         request.execute_to(met.state_len)
         self.requests[request.id] = request
@@ -246,9 +224,31 @@ class ReferenceEngine:
             tracked=self.planner.is_track_point(row.position + 1),
         )
 
-    def _checkpoint(self, request: Request) -> None:
+    def _publish(self, request: Request) -> None:
         self.store.publish_active(request, "checkpoint")
         self._touch(request)
+
+    def _retract(self, request: Request) -> None:
+        """Free what the request holds; its next life matches whatever the tree still has of it."""
+        self.store.retracted[request.id] = self._leave(request, retracted=True)
+
+    def _abort(self, request: Request) -> None:
+        """Free what the request holds."""
+        self._leave(request, retracted=False)
+
+    def _leave(self, request: Request, *, retracted: bool) -> int:
+        pending = self.store.pool.pending(request.held_slot)
+        self.store.give_up_slot(request, "retracted" if retracted else "aborted")
+        self.store.release(request)
+        self._touch(request)
+        del self.requests[request.id]
+        self.store.events.append(Released(request.id, pending, retracted))
+        return pending
+
+    def _probe(self, tokens: tuple[int, ...]) -> None:
+        met = self.store.tree.match(tokens, limit=len(tokens) - 1)
+        node = None if met.state_node is None else met.state_node.id
+        self.store.events.append(Matched(None, met.kv_len, met.state_len, node))
 
     def _finish(self, request: Request) -> None:
         key_len = self.strategy.finish(request)

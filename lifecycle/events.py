@@ -8,9 +8,12 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """A prompt met the tree: ``kv_len`` tokens have key-value, the state reused covers ``state_len``."""
+    """A prompt met the tree: ``kv_len`` tokens have key-value, the state to reuse covers ``state_len``.
 
-    request: str
+    ``request`` is ``None`` for a probe, which uses nothing.
+    """
+
+    request: str | None
     kv_len: int
     state_len: int
     node: int | None
@@ -106,21 +109,33 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class PublishSkipped:
-    """Nothing was given to the tree, and why."""
+    """Nothing was given to the tree, and why. ``node`` already had a state and counts as used by this."""
 
     request: str
+    node: int | None
     key_len: int
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Evicted:
-    """States and key-value tokens left the tree to make room."""
+    """States and key-value tokens left the tree to make room for ``purpose``: ``state`` or ``kv``."""
+
+    purpose: str
 
     slots: tuple[int, ...]
     kv_tokens: int
     tombstoned: tuple[int, ...]
     removed: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A request, retracted or aborted, gave up all it held; ``pending`` records were in its ring."""
+
+    request: str
+    pending: int
+    retracted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,5 +166,6 @@ Event: TypeAlias = (
     | Published
     | PublishSkipped
     | Evicted
+    | Released
     | Finished
 )

@@ -22,7 +22,8 @@ class Request:
     """The bookkeeping of one request.
 
     ``tokens`` are the prompt and every sampled token; ``[0, executed)`` of them are in the state, and
-    ``tokens[committed]`` is the next to go in. ``locked`` is the node whose state this request pins.
+    ``tokens[committed]`` is the next to go in. ``locked`` is the node whose state this request pins,
+    ``copies`` how often its copy-on-write has run.
     """
 
     id: str
@@ -37,6 +38,7 @@ class Request:
     committed: int = 0
     absorbed: Fold = EMPTY
     pending_cow: PendingCow | None = None
+    copies: int = 0
     phase: Phase = "prefill"
 
     @property

@@ -52,7 +52,7 @@ class NodeView:
     ``key`` covers ``[0, key.length)`` from the root, of which the node owns the key-value tokens
     ``[parent's length, key.length)``. ``state`` is the slot of its checkpoint, ``None`` for a tombstone
     or a split point. ``recency`` is a logical clock: larger is more recent. ``published`` is the step in
-    which the tree took the state.
+    which the tree took the state, ``first_token`` the first one of the node's own.
     """
 
     id: int
@@ -64,6 +64,7 @@ class NodeView:
     kv_lock: int
     recency: int
     published: int
+    first_token: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class RequestView:
     Tokens ``[0, scheduled)`` have been decided on, ``[0, executed)`` written to tensors, ``[0, committed)``
     seen by the host. ``tokens`` is the fold of the executed tokens. ``cached`` is the prefix taken from
     the tree, ``kv_tokens`` the key-value tokens the request itself owns, ``locked`` the node it pins and
-    ``pending_cow`` the (source, destination) of a copy that has not run yet.
+    ``pending_cow`` the (source, destination) of a copy that has not run yet, ``copies`` how often it has.
     """
 
     id: str
@@ -88,6 +89,7 @@ class RequestView:
     locked: int | None
     kv_tokens: int
     pending_cow: tuple[int, int] | None
+    copies: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,9 @@ class Measurement:
 class Snapshot:
     """The whole engine between two actions.
 
-    ``ring_length`` is L, ``None`` with ReplaySSM off. ``measurements`` belong to the action just applied.
+    ``ring_length`` is L, ``None`` with ReplaySSM off; lengths that are multiples of ``track_point`` are
+    tracked. ``lru`` are the nodes that carry a state in the order of their eviction. ``measurements``
+    belong to the action just applied.
     """
 
     slots: tuple[SlotView, ...]
@@ -127,6 +131,8 @@ class Snapshot:
     kv_capacity: int
     kv_free: int
     ring_length: int | None
+    track_point: int
+    lru: tuple[int, ...]
     measurements: tuple[Measurement, ...] = ()
 
     def node(self, node_id: int) -> NodeView | None:

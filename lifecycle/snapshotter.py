@@ -27,6 +27,7 @@ class Snapshotter:
         self._node_holds: defaultdict[int, set[int]] = defaultdict(set)
         self._request_holds: defaultdict[int, set[str]] = defaultdict(set)
         self._free_list: tuple[int, ...] = ()
+        self._lru: tuple[int, ...] = ()
         self.touched_requests: set[str] = set()
         self._changed_slots: set[int] = set(range(store.pool.shape.slots))
 
@@ -43,6 +44,8 @@ class Snapshotter:
             kv_capacity=self._store.kv.capacity,
             kv_free=self._store.kv.num_free,
             ring_length=self._store.pool.shape.ring_length,
+            track_point=self._store.cache.track_point,
+            lru=self._lru,
         )
         return snapshot, Changed(slots, nodes, requests)
 
@@ -67,6 +70,7 @@ class Snapshotter:
                 self._node_holds[view.state].add(node_id)
                 self._changed_slots.add(view.state)
         self._nodes = ordered
+        self._lru = tuple(node.id for node in tree.lru_states())
         return frozenset(touched)
 
     def _view_node(self, node: Node, above: Mapping[int, NodeView]) -> NodeView:
@@ -83,6 +87,7 @@ class Snapshotter:
             kv_lock=node.kv_lock,
             recency=node.recency,
             published=self._store.published.get(node.id, 0) if node.state is not None else 0,
+            first_token=node.edge[0],
         )
 
     def _refresh_requests(self) -> frozenset[str]:
@@ -157,4 +162,5 @@ def _view_request(request: Request) -> RequestView:
         locked=None if request.locked is None else request.locked.id,
         kv_tokens=request.kv_tokens,
         pending_cow=request.pending_cow,
+        copies=request.copies,
     )

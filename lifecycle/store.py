@@ -13,7 +13,7 @@ from replaylife.lifecycle.events import (
     PublishSkipped,
     StateFolded,
 )
-from replaylife.lifecycle.request import Request
+from replaylife.lifecycle.request import PendingCow, Request
 from replaylife.pool import Copied, KvBudget, MambaPool
 from replaylife.radix import Evicted as TreeEvicted
 from replaylife.radix import Node, RadixTree
@@ -23,6 +23,8 @@ class StateStore:
     """Pool, tree and key-value budget, and the moves that touch more than one of them.
 
     Every method appends what happened to ``events``, which the engine empties after each action.
+    ``published`` has the step in which each node's state came in, ``retracted`` the records that were in
+    the ring of each request whose memory was taken away.
     """
 
     def __init__(self, cache: CacheConfig, pool: MambaPool, tree: RadixTree) -> None:
@@ -30,6 +32,7 @@ class StateStore:
         self.kv = KvBudget(cache.kv_tokens)
         self.events: list[Event] = []
         self.published: dict[int, int] = {}
+        self.retracted: dict[str, int] = {}
 
     # -- making room ---------------------------------------------------------------------------------
 
@@ -37,7 +40,7 @@ class StateStore:
         """Take a slot for ``holder``, evicting the least recently used state if none is free."""
         slot = self.pool.alloc()
         if slot is None:
-            self._give_up(self.tree.evict_states(1))
+            self.evict_states(1)
             slot = self.pool.alloc()
         if slot is not None:
             self.events.append(Allocated(slot, holder))
@@ -56,27 +59,53 @@ class StateStore:
     def take_kv(self, count: int) -> bool:
         """Take ``count`` key-value tokens, evicting leaves as needed; ``False`` if there are too few."""
         if count > self.kv.num_free:
-            self._give_up(self.tree.evict_kv(count - self.kv.num_free))
+            self.evict_kv(count - self.kv.num_free)
         if count > self.kv.num_free:
             return False
         self.kv.take(count)
         return True
 
-    def _give_up(self, evicted: TreeEvicted) -> None:
+    def evict_states(self, count: int) -> None:
+        """Evict the ``count`` least recently used states that nobody pins."""
+        self._give_up("state", self.tree.evict_states(count))
+
+    def evict_kv(self, tokens: int) -> None:
+        """Evict leaves, least recently used first, until ``tokens`` key-value tokens are freed."""
+        self._give_up("kv", self.tree.evict_kv(tokens))
+
+    def _give_up(self, purpose: str, evicted: TreeEvicted) -> None:
         for slot in evicted.slots:
             self.pool.free(slot)
         self.kv.give_back(evicted.kv_tokens)
+        for node in (*evicted.tombstoned, *evicted.removed):
+            self.published.pop(node, None)
         if evicted.slots or evicted.kv_tokens:
-            self.events.append(Evicted(*evicted))
+            self.events.append(Evicted(purpose, *evicted))
 
     # -- copies --------------------------------------------------------------------------------------
 
+    def pin(self, request: Request, node: Node) -> None:
+        """Lock the node whose state the request takes: it must stay until the copy is done."""
+        self.tree.lock(node)
+        request.locked = node
+
+    def fill(self, request: Request, slot: int, source: int | None) -> None:
+        """Give a request its fresh slot: empty, or with a copy of ``source`` recorded for later."""
+        request.slot = slot
+        if source is None:
+            self.pool.clear(slot)
+        else:
+            request.pending_cow = PendingCow(source, slot)
+
     def run_cow(self, request: Request) -> None:
         """Run the copy recorded at match time, if any, and forget it."""
-        if request.pending_cow is None:
-            return
-        copied = self.pool.copy_from(*request.pending_cow)
-        request.pending_cow = None
+        if request.pending_cow is not None:
+            self._copy_for(request, request.pending_cow)
+            request.pending_cow = None
+
+    def _copy_for(self, request: Request, cow: PendingCow) -> None:
+        copied = self.pool.copy_from(cow.src, cow.dst)
+        request.copies += 1
         self._copied(copied, "cow", request)
 
     def _copied(self, copied: Copied, purpose: str, request: Request) -> None:
@@ -103,13 +132,13 @@ class StateStore:
         request keeps its slot and goes on; its lock moves to the published node. Skipped, and said so, when
         no slot can be had. A key that already has a state is only refreshed.
         """
-        key = tuple(request.tokens[: request.committed])
+        key = self._key(request, request.committed)
         if self.tree.match(key).state_len == len(key):
             self._insert(request, key, None, purpose)
             return
         slot = self.take_slot(f"checkpoint of {request.id}")
         if slot is None:
-            self.events.append(PublishSkipped(request.id, len(key), "no slot free and none to evict"))
+            self.events.append(PublishSkipped(request.id, None, len(key), "no slot free, none to evict"))
             return
         self._copied(self.pool.copy_from(request.held_slot, slot), "publish", request)
         self._insert(request, key, slot, purpose)
@@ -122,8 +151,18 @@ class StateStore:
         past ``key_len`` are given back.
         """
         slot, request.slot = request.held_slot, None
-        self._insert(request, tuple(request.tokens[:key_len]), slot, "finish")
+        self._insert(request, self._key(request, key_len), slot, "finish")
         self.release(request)
+
+    def _key(self, request: Request, length: int) -> tuple[int, ...]:
+        """Return the key of a state that covers tokens ``[0, length)`` of the request: exactly those."""
+        return tuple(request.tokens[:length])
+
+    def give_up_slot(self, request: Request, reason: str) -> None:
+        """Free the request's slot and forget a copy that was still to fill it."""
+        slot, request.slot = request.held_slot, None
+        request.pending_cow = None
+        self.free_slot(slot, reason)
 
     def release(self, request: Request) -> None:
         """Unlock the request's node and give back the key-value tokens it still owns."""
@@ -142,7 +181,7 @@ class StateStore:
         self.kv.give_back(duplicates)
         if slot is None or not inserted.took_state:
             reason = "the tree already has a state for this key"
-            self.events.append(PublishSkipped(request.id, len(key), reason))
+            self.events.append(PublishSkipped(request.id, inserted.node.id, len(key), reason))
             if slot is not None:
                 self.free_slot(slot, reason)
         else:

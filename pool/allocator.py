@@ -9,7 +9,8 @@ class SlotAllocator:
     """The free list of recurrent-state slots.
 
     Slot 0 is reserved and never handed out (padding and dummy rows must have nothing to hit). Slots are
-    handed out in the order in which they were freed, so that a run is reproducible.
+    handed out in the order in which they were freed, so that a run is reproducible. A slot freed twice is on
+    the list twice: the snapshot shows it, and an invariant says so.
     """
 
     def __init__(self, num_slots: int) -> None:
@@ -47,7 +48,8 @@ class SlotAllocator:
 class KvBudget:
     """Key-value token slots of the full-attention layers, counted and without contents.
 
-    A token belongs to the tree, to a request, or is free; this class knows only how many are taken.
+    A token belongs to the tree, to a request, or is free; this class knows only how many are taken. It takes
+    its callers' word: one that gives back too much shows in the snapshot, where an invariant counts again.
     """
 
     def __init__(self, capacity: int) -> None:

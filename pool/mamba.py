@@ -115,9 +115,9 @@ class MambaPool:
         """Fold all pending records of each slot into its temporal, all layers at once.
 
         conv_checkpoint becomes the live window, the cursor 0. Slots with nothing pending are left alone.
-        Returns one :class:`Folded` per slot that folded.
+        Padding rows (slot -1) are skipped. Returns one :class:`Folded` per slot that folded.
         """
-        due = [slot for slot in dict.fromkeys(slots) if self.pending(slot)]
+        due = [slot for slot in dict.fromkeys(slots) if slot >= 0 and self.pending(slot)]
         if not due:
             return ()
         counts = [self.pending(slot) for slot in due]
@@ -138,6 +138,8 @@ class MambaPool:
         self._fold_records(slots, counts, dst)
 
     def _fold_records(self, slots: Sequence[int], counts: Sequence[int], dst: Sequence[int]) -> None:
+        if self.write_pos is None:
+            raise ValueError("fold: the pool has no ring (ReplaySSM is off), need ring_length")
         if self.tensors is not None:
             self.tensors.fold(slots, counts, dst)
         for slot, count, target in zip(slots, counts, dst, strict=True):
@@ -169,9 +171,13 @@ class MambaPool:
         self._set_cursor(slot, 0)
 
     def advance(self, slots: Iterable[int]) -> None:
-        """Advance the cursor by one, once per distinct slot; may reach L until the step folds."""
+        """Advance the cursor by one, once per distinct slot; may reach L until the step folds.
+
+        Padding rows (slot -1) are skipped.
+        """
         for slot in dict.fromkeys(slots):
-            self._set_cursor(slot, self.pending(slot) + 1)
+            if slot >= 0:
+                self._set_cursor(slot, self.pending(slot) + 1)
 
     def _set_cursor(self, slot: int, value: int) -> None:
         if self.write_pos is None:
@@ -189,8 +195,13 @@ class MambaPool:
         self.save_conv(slot)
 
     def append(self, rows: Iterable[tuple[int, Record]]) -> None:
-        """Book a decode step's record per (slot, record): in the ring, or in temporal with ReplaySSM off."""
+        """Book a decode step's record per (slot, record): in the ring, or in temporal with ReplaySSM off.
+
+        Padding rows (slot -1) are skipped.
+        """
         for slot, record in rows:
+            if slot < 0:
+                continue
             if self.write_pos is None:
                 self.ledger.absorb(slot, (record,), self.step)
             else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 Gate = Literal["gdn", "kda"]
 DType = Literal["fp32", "bf16", "fp16"]
@@ -44,6 +44,13 @@ class PoolShape:
             )
         if self.conv_width < 2:
             raise ValueError(f"conv_width: {self.conv_width}, need at least 2 (a window of W-1 inputs)")
+        if self.slots < 2:
+            raise ValueError(f"slots: {self.slots}, need at least 2 (slot 0 is reserved)")
+        if self.gate not in get_args(Gate):
+            raise ValueError(f"gate: {self.gate!r}, need one of {', '.join(get_args(Gate))}")
+        for name in ("state_dtype", "conv_dtype", "ring_dtype"):
+            if getattr(self, name) not in BYTES:
+                raise ValueError(f"{name}: {getattr(self, name)!r}, need one of {', '.join(BYTES)}")
         if self.ring_length is not None and not 1 <= self.ring_length <= 64:
             raise ValueError(f"ring_length: {self.ring_length}, need 1 to 64")
 

@@ -7,6 +7,7 @@ and needs neither torch nor triton.
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from replaylife.lifecycle.scenario.player import Player as Player
 
     __version__: str
+
+_checkout = Path(__file__).resolve().parent.parent
+if (_checkout / "pyproject.toml").is_file() and (_checkout / "lifecycle").is_dir():
+    # Python run in a checkout finds this folder before an installed replaylife; its siblings are subpackages.
+    __path__ = [*__path__, str(_checkout)]
 
 _HOMES = {
     "EngineConfig": "replaylife.lifecycle.config",

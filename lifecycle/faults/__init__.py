@@ -1,26 +1,30 @@
 """The catalogue of seeded faults: each replaces one method, and each must be caught."""
 
-from replaylife.lifecycle.faults.copies import COPY_ACTIVE_SLOT
-from replaylife.lifecycle.faults.cursor import CURSOR_ADVANCES_PER_LAYER
-from replaylife.lifecycle.faults.donation import (
-    DONATE_LIVE_CONV,
-    DONATION_KEEPS_CURSOR,
-    FINISH_DONATES_FULL_LENGTH,
-)
+from replaylife.lifecycle.faults import copies, cursor, donation, kernel, ownership, tree
 from replaylife.lifecycle.faults.fault import Fault
-from replaylife.lifecycle.faults.kernel import RING_STORES_V
-from replaylife.lifecycle.faults.ownership import FREE_TWICE
 
 FAULTS: dict[str, Fault] = {
     fault.id: fault
     for fault in (
-        FINISH_DONATES_FULL_LENGTH,
-        DONATE_LIVE_CONV,
-        DONATION_KEEPS_CURSOR,
-        COPY_ACTIVE_SLOT,
-        CURSOR_ADVANCES_PER_LAYER,
-        RING_STORES_V,
-        FREE_TWICE,
+        donation.FINISH_DONATES_FULL_LENGTH,
+        donation.DONATE_LIVE_CONV,
+        donation.DONATION_KEEPS_CURSOR,
+        copies.COPY_ACTIVE_SLOT,
+        copies.COW_SOURCE_UNPINNED,
+        copies.COW_RUNS_TWICE,
+        cursor.CURSOR_ADVANCES_PER_LAYER,
+        cursor.CURSOR_SURVIVES_REUSE,
+        cursor.RETRACT_KEEPS_CURSOR,
+        cursor.SKIP_FORCED_FLUSH_AT_TRACK,
+        cursor.FLUSH_MASK_OFF_BY_ONE,
+        kernel.RING_STORES_V,
+        ownership.FREE_TWICE,
+        ownership.SLOT_LEAKS_ON_ABORT,
+        tree.UNLOCK_MISSING,
+        tree.EVICT_IGNORES_LOCKS,
+        tree.SPLIT_KEEPS_STATE_ON_PARENT,
+        tree.MATCH_REFRESHES_ANCESTORS,
+        tree.INSERT_STAMPS_SHORTER_KEY,
     )
 }
 

@@ -5,11 +5,23 @@ from __future__ import annotations
 from replaylife.lifecycle.faults.fault import Fault
 from replaylife.lifecycle.request import Request
 from replaylife.lifecycle.store import StateStore
+from replaylife.radix import Node
 
 
 class _CopyActiveSlot(StateStore):
     def publish_active(self, request: Request, purpose: str) -> None:
         self.publish_copy(request, purpose)
+
+
+class _UnpinnedSource(StateStore):
+    def pin(self, request: Request, node: Node) -> None:
+        """Take the node's state without a lock on it."""
+
+
+class _CowEveryTime(StateStore):
+    def run_cow(self, request: Request) -> None:
+        if request.pending_cow is not None:
+            self._copy_for(request, request.pending_cow)
 
 
 COPY_ACTIVE_SLOT = Fault(
@@ -25,4 +37,34 @@ COPY_ACTIVE_SLOT = Fault(
     mixin=_CopyActiveSlot,
     ledger=("key-matches-state", "cow-source-folded"),
     numeric=("state-matches-oracle",),
+)
+
+COW_SOURCE_UNPINNED = Fault(
+    id="cow-source-unpinned",
+    title="The source of a deferred copy is not locked",
+    source="https://github.com/sgl-project/sglang/pull/29354",
+    mechanism=(
+        "The copy is recorded at match time and runs before the next forward. Unlocked, the source can be "
+        "evicted and its slot filled by another request in between: the copy takes that one's state."
+    ),
+    right_value="the matched node stays locked until the copy is done",
+    scenario="cow-source-unpinned",
+    mixin=_UnpinnedSource,
+    ledger=("cow-source-pinned",),
+    numeric=(),
+)
+
+COW_RUNS_TWICE = Fault(
+    id="cow-runs-twice",
+    title="A deferred copy-on-write runs before every forward",
+    source="https://github.com/sgl-project/sglang/pull/27095",
+    mechanism=(
+        "The record of a deferred copy is not forgotten when the copy has run, so the next forward copies "
+        "again: the state falls back to the cached prefix while the tokens are further on."
+    ),
+    right_value="one copy, before the request's first forward",
+    scenario="cow-runs-twice",
+    mixin=_CowEveryTime,
+    ledger=("cow-once", "cow-source-pinned"),
+    numeric=(),
 )

@@ -24,7 +24,7 @@ class _RingStoresV(Kernels):
 RING_STORES_V = Fault(
     id="ring-stores-v",
     title="The ring keeps v where it must keep d",
-    source="https://github.com/sgl-project/sglang/issues/28511",
+    source="https://github.com/vllm-project/vllm/pull/48792",
     mechanism=(
         "The record of a token is its corrected delta vector, which already contains the old state. With the "
         "raw value in its place the fold is a sum of outer products that corrects nothing."

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from replaylife.lifecycle.invariants.base import Invariant
-from replaylife.lifecycle.invariants.cursor import CursorInRange
+from replaylife.lifecycle.invariants.copies import CowOnce, CowSourceFolded, CowSourcePinned
+from replaylife.lifecycle.invariants.cursor import (
+    CursorAdvancesOnce,
+    CursorInRange,
+    CursorResetOnReuse,
+    TrackedMeansFolded,
+)
 from replaylife.lifecycle.invariants.numeric import StateMatchesOracle, TensorsTestify, WarmEqualsCold
 from replaylife.lifecycle.invariants.positions import (
     ComponentsAgree,
@@ -13,7 +19,13 @@ from replaylife.lifecycle.invariants.positions import (
     LiveStateComplete,
     RingOwned,
 )
-from replaylife.lifecycle.invariants.slots import CowSourceFolded, SlotHasOneOwner, SlotsConserved
+from replaylife.lifecycle.invariants.slots import SlotHasOneOwner, SlotsConserved
+from replaylife.lifecycle.invariants.tree import (
+    LockedSurvives,
+    LocksBalanced,
+    RecencyFollowsUse,
+    TreeWellFormed,
+)
 from replaylife.lifecycle.protocol import Capabilities
 from replaylife.lifecycle.snapshot import Transition, Violation
 
@@ -27,7 +39,16 @@ INVARIANTS: dict[str, type[Invariant]] = {
         SlotHasOneOwner,
         SlotsConserved,
         CowSourceFolded,
+        CowSourcePinned,
+        CowOnce,
         CursorInRange,
+        CursorResetOnReuse,
+        CursorAdvancesOnce,
+        TrackedMeansFolded,
+        LocksBalanced,
+        LockedSurvives,
+        RecencyFollowsUse,
+        TreeWellFormed,
         StateMatchesOracle,
         WarmEqualsCold,
         TensorsTestify,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from replaylife.lifecycle.events import Decoded, StateFolded
 from replaylife.lifecycle.invariants.base import Invariant, slots_of
 from replaylife.lifecycle.protocol import Capabilities
 from replaylife.lifecycle.snapshot import Transition, Violation
@@ -42,3 +43,92 @@ class CursorInRange(Invariant):
             f"After step {t.step} ({t.action}) write_pos of slot {slot} is {found}.",
             "Then the kernels read records that are not there, or miss some that are.",
         )
+
+
+class CursorResetOnReuse(Invariant):
+    """A slot's new owner starts with an empty ring."""
+
+    id = "cursor-reset-on-reuse"
+    claim = "a slot that leaves the free list has write_pos 0"
+
+    def applies_to(self, capabilities: Capabilities) -> bool:
+        """Only with ReplaySSM on there is a cursor."""
+        return capabilities.replayssm
+
+    def violations(self, t: Transition) -> Iterable[Violation]:
+        """Check every slot that got an owner in this action, unless that owner has decoded since."""
+        was_free = set(t.before.free_slots)
+        decoded = {event.slot for event in t.events if isinstance(event, Decoded)}
+        for slot in slots_of(t):
+            taken = slot.index in was_free and any(owner.kind != "free" for owner in slot.owners)
+            if taken and slot.write_pos and slot.index not in decoded:
+                yield self.broken(
+                    f"slot {slot.index}",
+                    f"write_pos {slot.write_pos}",
+                    "0",
+                    f"Let slot {slot.index} leave the free list in step {t.step} ({t.action}).",
+                    f"Its cursor still counts {slot.write_pos} records of an earlier owner.",
+                    "Then the new owner's first read absorbs them.",
+                )
+
+
+class CursorAdvancesOnce(Invariant):
+    """One token, one step of the cursor."""
+
+    id = "cursor-advances-once"
+    claim = "a decode step advances each row's cursor by one, and what it folds is what the cursor counted"
+
+    def applies_to(self, capabilities: Capabilities) -> bool:
+        """Only with ReplaySSM on there is a cursor."""
+        return capabilities.replayssm
+
+    def violations(self, t: Transition) -> Iterable[Violation]:
+        """Check every row of a decode step."""
+        folded: dict[int, int] = {}
+        for event in t.events:
+            if isinstance(event, StateFolded):
+                folded[event.slot] = folded.get(event.slot, 0) + event.records
+        for event in t.events:
+            if not isinstance(event, Decoded):
+                continue
+            before, after = t.before.slots[event.slot].write_pos, t.after.slots[event.slot].write_pos
+            if before is None or after is None:
+                continue
+            moved = after + folded.get(event.slot, 0) - before
+            if moved != 1:
+                yield self.broken(
+                    f"slot {event.slot}",
+                    f"cursor moved by {moved}",
+                    "1",
+                    f"Let request {event.request} decode one token in slot {event.slot} (step {t.step}).",
+                    f"Its cursor went from {before} to {after}, {folded.get(event.slot, 0)} records folded.",
+                    "Then the ring counts records that nobody wrote, or loses one.",
+                )
+
+
+class TrackedMeansFolded(Invariant):
+    """At a track point a row is folded at exactly that length."""
+
+    id = "tracked-means-folded"
+    claim = "every row that reaches a track point is folded at exactly that length in that step"
+
+    def applies_to(self, capabilities: Capabilities) -> bool:
+        """Only with ReplaySSM on there is something to fold."""
+        return capabilities.replayssm
+
+    def violations(self, t: Transition) -> Iterable[Violation]:
+        """Check every row of a decode step whose new length is a track point."""
+        for event in t.events:
+            if not isinstance(event, Decoded) or (event.position + 1) % t.after.track_point:
+                continue
+            slot, length = t.after.slots[event.slot], event.position + 1
+            if slot.write_pos or slot.temporal.length != length:
+                yield self.broken(
+                    f"request {event.request}",
+                    f"temporal at {slot.temporal.length}, {slot.write_pos} pending",
+                    f"temporal at {length}, 0 pending",
+                    f"Let request {event.request} reach {length} tokens, a track point.",
+                    f"After that step temporal of slot {slot.index} covers {slot.temporal.length} tokens and "
+                    f"{slot.write_pos} records are pending.",
+                    "Then a snapshot taken here would be of another length than its key.",
+                )

@@ -1,13 +1,11 @@
-"""Claims about who owns slots, and about copying them."""
+"""Claims about who owns slots."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
 
-from replaylife.lifecycle.events import CheckpointCopied
-from replaylife.lifecycle.invariants.base import Invariant, slot_view, slots_of
-from replaylife.lifecycle.protocol import Capabilities
+from replaylife.lifecycle.invariants.base import Invariant, slots_of
 from replaylife.lifecycle.snapshot import Transition, Violation
 
 
@@ -32,8 +30,7 @@ class SlotHasOneOwner(Invariant):
                 f"slot {slot.index}",
                 f"owned by {owners}",
                 "one owner",
-                f"Let slot {slot.index} be held after step {t.step} ({t.action}).",
-                f"Its owners are: {owners}.",
+                f"After step {t.step} ({t.action}) slot {slot.index} is in the hands of {owners}.",
                 consequence,
             )
 
@@ -54,12 +51,12 @@ class SlotsConserved(Invariant):
         counts = Counter(t.after.free_slots)
         wrong = [slot for slot, times in counts.items() if times > 1 or not 1 <= slot < len(t.after.slots)]
         for slot in wrong:
-            found = f"slot {slot} {counts[slot]} times on the free list"
+            found = f"{counts[slot]} times on the free list"
             yield self.broken(
                 f"slot {slot}",
                 found,
                 f"each of slots 1..{len(t.after.slots) - 1} at most once",
-                f"After step {t.step} ({t.action}) the free list has {found}.",
+                f"After step {t.step} ({t.action}) slot {slot} is {found}.",
                 "Then it will be handed to two requests, or to one that may not have it.",
             )
 
@@ -88,35 +85,3 @@ class SlotsConserved(Invariant):
                 f"{t.after.kv_capacity}",
                 f"After step {t.step} ({t.action}) {tree + held + t.after.kv_free} tokens are accounted for.",
             )
-
-
-class CowSourceFolded(Invariant):
-    """No copy reads a slot whose ring is not empty."""
-
-    id = "cow-source-folded"
-    claim = "the source of a slot copy has nothing pending in its ring"
-
-    def applies_to(self, capabilities: Capabilities) -> bool:
-        """Only with ReplaySSM on there is a ring."""
-        return capabilities.replayssm
-
-    def violations(self, t: Transition) -> Iterable[Violation]:
-        """Check every copy of this action, and every copy that is still to come."""
-        for event in t.events:
-            if isinstance(event, CheckpointCopied) and event.pending:
-                yield self._explain(t, event.src, event.dst, event.pending, event.length, "was copied")
-        for request in t.after.requests:
-            source = None if request.pending_cow is None else slot_view(t, request.pending_cow[0])
-            if source is not None and request.pending_cow is not None and source.write_pos:
-                dst, length = request.pending_cow[1], source.temporal.length
-                yield self._explain(t, source.index, dst, source.write_pos, length, "is to be copied")
-
-    def _explain(self, t: Transition, src: int, dst: int, pending: int, length: int, verb: str) -> Violation:
-        return self.broken(
-            f"slot {src}",
-            f"copied with {pending} records pending",
-            "write_pos 0",
-            f"Let slot {src} {verb} to slot {dst} (step {t.step}, {t.action}).",
-            f"Its temporal covers {length} tokens and {pending} more are in its ring; a copy takes no ring.",
-            f"Then slot {dst} lacks the last {pending} tokens.",
-        )

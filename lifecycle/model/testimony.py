@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -43,6 +44,9 @@ class Testimony:
             held_k = self._tensors.ring_k[:, slot, :, : len(pending)]
             found.append(self._compare(slot, "ring_d", deltas, held_d, pending))
             found.append(self._compare(slot, "ring_k", keys, held_k, pending))
+            if self._tensors.ring_g is not None:
+                gates = self._tensors.ring_g[:, slot, :, : len(pending)].flatten(start_dim=2)[..., None]
+                found.append(self._compare(slot, "ring_g", torch.zeros(gates.shape), gates, pending))
         return found
 
     def spelled(self, slot: int) -> dict[int, tuple[int | None, int]]:
@@ -60,7 +64,7 @@ class Testimony:
                     values = temporal[layer, head, :, column]
                     if bool(values.any()):
                         position = (head // group) * config.key_dim + column
-                        times = round(-float(torch.log2(1 - values[0] / SCALE)))
+                        times = _times_absorbed(float(values[0]) / SCALE)
                         read.setdefault(position, set()).add((self._code.read(values, layer, head), times))
         return {
             position: next(iter(said)) if len(said) == 1 else (None, 0)
@@ -120,3 +124,14 @@ class Testimony:
             head, column = divmod(record.position, config.key_dim)
             keys[:, head, index, column] = 1.0
         return deltas, keys
+
+
+def _times_absorbed(presence: float) -> int:
+    """Read how often a token was absorbed off its presence bit, a fraction of the full value.
+
+    Absorbing halves what is missing (1/2, 3/4, 7/8); a record folded n times adds n halves (1, 3/2).
+    0 where the bit says neither.
+    """
+    if 0 < presence < 1:
+        return round(-math.log2(1 - presence))
+    return round(2 * presence) if 1 <= presence < math.inf else 0

@@ -37,6 +37,11 @@ class WitnessCode:
                 f"model.value_dim: {config.value_dim}, need at least {self.bits + 1} in a witness run "
                 f"(a presence bit and {self.bits} bits for a vocabulary of {config.vocab})"
             )
+        if config.layers * config.value_heads > 1 << self.bits:
+            raise ValueError(
+                f"model.vocab: {config.vocab}, need more than {config.layers * config.value_heads // 2} in a "
+                "witness run (a salt of its own for each value head of each layer)"
+            )
 
     def salt(self, layer: int, head: int) -> int:
         """Return the pattern that the token ids of this layer and value head are xored with."""

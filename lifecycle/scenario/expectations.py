@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from replaylife.lifecycle.events import Event, Finished
+from replaylife.lifecycle.events import AdmissionRejected, Event, Finished, Matched
 from replaylife.lifecycle.invariants import INVARIANTS
 from replaylife.lifecycle.scenario.schema import (
     DamageExpectation,
@@ -22,19 +22,25 @@ class Chronicle:
     """What a run has shown so far, as far as expectations ask for it.
 
     ``fresh`` are the last action's new violations, ``finished`` the ended requests, ``parted`` the first
-    logits of each request that were out of tolerance. ``numeric`` says whether there are logits at all.
+    logits of each request that were out of tolerance, ``rejected`` the requests whose admission was
+    rejected and not made good since. ``numeric`` says whether there are logits at all.
     """
 
     numeric: bool
     fresh: tuple[Violation, ...] = ()
     finished: dict[str, Finished] = field(default_factory=dict)
     parted: dict[str, Measurement] = field(default_factory=dict)
+    rejected: set[str] = field(default_factory=set)
 
     def listen(self, events: Iterable[Event], measurements: Iterable[Measurement]) -> None:
         """Take note of one action's events and measurements."""
         for event in events:
             if isinstance(event, Finished):
                 self.finished[event.request] = event
+            elif isinstance(event, AdmissionRejected):
+                self.rejected.add(event.request)
+            elif isinstance(event, Matched) and event.request is not None:
+                self.rejected.discard(event.request)
         for measured in measurements:
             if measured.kind == "logits" and measured.exceeded:
                 self.parted.setdefault(measured.subject.removeprefix("request "), measured)
@@ -43,6 +49,8 @@ class Chronicle:
 def judge(expect: Expect, snapshot: Snapshot, chronicle: Chronicle) -> list[str]:
     """Return one sentence for each expectation that does not hold."""
     failures = _judge_state(expect, snapshot)
+    if expect.rejected is not None:
+        failures += _differs("rejected", sorted(chronicle.rejected), sorted(expect.rejected))
     if expect.violations is not None:
         found = [v for v in chronicle.fresh if not INVARIANTS[v.invariant].from_tensors]
         failures += _judge_violations("violations", expect.violations, found)
@@ -69,6 +77,9 @@ def _judge_state(expect: Expect, snapshot: Snapshot) -> list[str]:
         request = snapshot.request(name)
         slot = None if request is None or request.slot is None else snapshot.slots[request.slot]
         failures += _differs(f"write_pos of {name}", None if slot is None else slot.write_pos, cursor)
+    for index, owner in (expect.owner or {}).items():
+        holders = snapshot.slots[index].owners if 0 <= index < len(snapshot.slots) else ()
+        failures += _differs(f"owner of slot {index}", " and ".join(map(str, holders)) or "nobody", owner)
     if expect.free_slots is not None:
         failures += _differs("free slots", len(snapshot.free_slots), expect.free_slots)
     return failures

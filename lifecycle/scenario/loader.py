@@ -138,7 +138,7 @@ def _plain(node: Any, depth: int = 0) -> Any:
     if depth > MAX_DEPTH:
         raise RecursionError
     if isinstance(node, Mapping):
-        return {str(key): _plain(value, depth + 1) for key, value in node.items()}
+        return {_plain(key, depth + 1): _plain(value, depth + 1) for key, value in node.items()}
     if isinstance(node, Sequence) and not isinstance(node, str | bytes):
         return [_plain(value, depth + 1) for value in node]
     if isinstance(node, bool) or node is None:

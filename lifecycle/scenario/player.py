@@ -6,15 +6,36 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from replaylife.lifecycle.actions import Action, Admit, Checkpoint, Finish, Forward, Prefill
-from replaylife.lifecycle.events import Decoded, Event, Prefilled
+from replaylife.lifecycle.actions import (
+    Abort,
+    Action,
+    Admit,
+    Checkpoint,
+    EvictKv,
+    EvictStates,
+    Finish,
+    Flush,
+    Forward,
+    Prefill,
+    Probe,
+    Retract,
+)
+from replaylife.lifecycle.events import Decoded, Event, Matched, Prefilled
 from replaylife.lifecycle.invariants import Checker
 from replaylife.lifecycle.protocol import ActionRefused, Engine
 from replaylife.lifecycle.scenario import schema
 from replaylife.lifecycle.scenario.expectations import Chronicle, judge
 from replaylife.lifecycle.scenario.loader import NumberedStep, Scenario
-from replaylife.lifecycle.scenario.prompts import own_tokens
+from replaylife.lifecycle.scenario.prompts import prompt_tokens
 from replaylife.lifecycle.snapshot import Transition, Violation
+
+_OF_REQUEST: dict[str, type[Checkpoint | Finish | Flush | Retract | Abort]] = {
+    "checkpoint": Checkpoint,
+    "finish": Finish,
+    "fold": Flush,
+    "retract": Retract,
+    "abort": Abort,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +123,10 @@ class Player:
                 continue
             try:
                 for action in self._actions(entry):
-                    yield self._apply(entry.line, action)
+                    played = self._apply(entry.line, action)
+                    yield played
+                    if entry.step.match is not None:
+                        yield from self._judge_match(entry.line, entry.step.match, played)
             except ActionRefused as refused:
                 failed = Failed(entry.line, f"refused: {refused}")
                 self.verdict.failures.append(failed)
@@ -119,21 +143,31 @@ class Player:
         step = entry.step
         if step.admit is not None:
             yield self._admission(step.admit)
+        elif step.resume is not None:
+            yield Admit(step.resume.request, tuple(self._transcripts[step.resume.request]))
         elif step.prefill is not None:
             yield from self._chunks(step.prefill)
         elif step.decode is not None:
             yield from (Forward((step.decode.request,)) for _ in range(step.decode.n))
-        elif step.checkpoint is not None:
-            yield Checkpoint(step.checkpoint.request)
-        elif step.finish is not None:
-            yield Finish(step.finish.request)
+        elif step.evict is not None and step.evict.states is not None:
+            yield EvictStates(step.evict.states)
+        elif step.evict is not None and step.evict.kv_tokens is not None:
+            yield EvictKv(step.evict.kv_tokens)
+        elif step.match is not None:
+            yield Probe(self._prompt(step.match, "match"))
+        else:
+            named = {name: of for name in _OF_REQUEST if (of := getattr(step, name)) is not None}
+            yield from (_OF_REQUEST[name](of.request) for name, of in named.items())
 
     def _admission(self, step: schema.Admit) -> Admit:
-        model = self.scenario.model
-        before = [] if step.continues is None else self._transcripts[step.continues]
-        tokens = (*before, *own_tokens(step, model.vocab, model.seed))
+        tokens = self._prompt(step, step.request)
         self._transcripts[step.request] = list(tokens)
         return Admit(step.request, tokens)
+
+    def _prompt(self, step: schema.Admit | schema.Match, owner: str) -> tuple[int, ...]:
+        model = self.scenario.model
+        before = [] if step.continues is None else self._transcripts[step.continues]
+        return (*before, *prompt_tokens(step.prompt, owner, model.vocab, model.seed))
 
     def _chunks(self, step: schema.Prefill) -> Iterator[Prefill]:
         if step.chunks is not None:
@@ -175,13 +209,24 @@ class Player:
         self.verdict.violations += [(transition.step, violation) for violation in fresh]
         return Played(line, transition, violations, fresh)
 
+    def _judge_match(self, line: int, step: schema.Match, played: Played) -> Iterator[Outcome]:
+        met = next(event for event in played.transition.events if isinstance(event, Matched))
+        wanted = {"key-value": (met.kv_len, step.kv), "state": (met.state_len, step.state)}
+        wrong = [(what, *pair) for what, pair in wanted.items() if pair[1] is not None and pair[0] != pair[1]]
+        failed = [
+            Failed(line, f"match: {what} found {found}, expected {want}") for what, found, want in wrong
+        ]
+        yield from self._book_failures(line, failed)
+
+    def _book_failures(self, line: int, failed: list[Failed]) -> Iterator[Outcome]:
+        self.verdict.failures += failed
+        if not failed:
+            yield Held(line)
+        yield from failed
+
     def _judge(self, line: int, expect: schema.Expect) -> Iterator[Outcome]:
         announced = expect.violations or (expect.numeric and self._chronicle.numeric)
         if announced and self.verdict.caught_at is None:
             self.verdict.caught_at = self.verdict.steps
         failures = judge(expect, self.engine.snapshot(), self._chronicle)
-        failed = [Failed(line, message) for message in failures]
-        self.verdict.failures += failed
-        if not failed:
-            yield Held(line)
-        yield from failed
+        yield from self._book_failures(line, [Failed(line, message) for message in failures])

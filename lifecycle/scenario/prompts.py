@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from functools import lru_cache
 
-from replaylife.lifecycle.scenario.schema import Admit, Text
+from replaylife.lifecycle.scenario.schema import Prompt, Text
 
 
 @lru_cache(maxsize=1024)
@@ -16,13 +16,13 @@ def text(name: str, tokens: int, vocab: int, seed: int) -> tuple[int, ...]:
     return tuple(source.randrange(vocab) for _ in range(tokens))
 
 
-def own_tokens(step: Admit, vocab: int, seed: int) -> tuple[int, ...]:
-    """Return what a turn adds: its named texts, and tokens of its own for each plain number."""
-    segments: Sequence[int | Text] = step.prompt if isinstance(step.prompt, list) else [step.prompt]
+def prompt_tokens(prompt: Prompt, owner: str, vocab: int, seed: int) -> tuple[int, ...]:
+    """Return what a turn adds: its named texts, and tokens of ``owner`` alone for each plain number."""
+    segments: Sequence[int | Text] = prompt if isinstance(prompt, list) else [prompt]
     tokens: list[int] = []
     for index, segment in enumerate(segments):
         if isinstance(segment, Text):
             tokens.extend(text(f"text {segment.text}", segment.tokens, vocab, seed))
         else:
-            tokens.extend(text(f"request {step.request} {index}", segment, vocab, seed))
+            tokens.extend(text(f"request {owner} {index}", segment, vocab, seed))
     return tuple(tokens)

@@ -15,7 +15,8 @@ from replaylife.lifecycle.scenario.schema import Admit, Decode, Expect, Prefill,
 class _Life:
     """What is known of a request without running it.
 
-    With ``may_hit`` a cached prefix can shorten what is prefilled, so that fewer tokens complete the prompt.
+    With ``may_hit`` a cached prefix can shorten what is prefilled, so that fewer tokens complete the prompt:
+    it is then ``complete`` for all that is known here, but not for ``certain``.
     """
 
     admitted: int
@@ -23,8 +24,11 @@ class _Life:
     may_hit: bool
     prefilled: int = 0
     complete: bool = False
+    certain: bool = False
     decoded: int = 0
     finished: bool = False
+    retracted: bool = False
+    aborted: bool = False
 
     @property
     def length(self) -> int:
@@ -49,6 +53,12 @@ class _Rehearsal:
 
     def running(self, line: int, name: str) -> _Life | None:
         life = self.find(line, name)
+        if life is not None and life.aborted:
+            self.complain(line, f"request {name!r} was aborted; admit a new one")
+            return None
+        if life is not None and life.retracted:
+            self.complain(line, f"request {name!r} is retracted; add a 'resume' step first")
+            return None
         if life is not None and life.finished:
             self.complain(
                 line, f"request {name!r} is finished; a later turn is a new request that continues it"
@@ -77,7 +87,7 @@ class _Rehearsal:
             before = self.find(line, step.continues)
             if before is None:
                 return
-            if not before.finished:
+            if not before.finished and not before.aborted:
                 self.complain(line, f"{step.continues!r} is not finished; a turn continues a finished one")
                 return
             earlier = before.length
@@ -90,10 +100,10 @@ class _Rehearsal:
         life = self.running(line, step.request)
         if life is None:
             return
-        if life.complete:
+        if life.certain:
             self.complain(line, f"the prompt of {step.request!r} is prefilled already")
         elif step.chunks is None:
-            life.complete = True
+            life.complete = life.certain = True
         else:
             life.prefilled += sum(step.chunks)
             if life.prefilled > life.prompt_len:
@@ -102,7 +112,8 @@ class _Rehearsal:
                     f"chunks of {step.request!r} add up to {life.prefilled} tokens, "
                     f"its prompt has {life.prompt_len}",
                 )
-            life.complete = life.may_hit or life.prefilled >= life.prompt_len
+            life.certain = life.prefilled >= life.prompt_len
+            life.complete = life.may_hit or life.certain
 
     def decode(self, line: int, step: Decode) -> None:
         life = self.decoding(line, step.request, "decode")
@@ -121,6 +132,26 @@ class _Rehearsal:
         life = self.decoding(line, name, "finish")
         if life is not None:
             life.finished = True
+
+    def retract(self, line: int, name: str) -> None:
+        life = self.running(line, name)
+        if life is not None:
+            life.retracted = True
+
+    def resume(self, line: int, name: str) -> None:
+        life = self.find(line, name)
+        if life is None:
+            return
+        if not life.retracted:
+            self.complain(line, f"request {name!r} is not retracted; only a retracted request resumes")
+            return
+        # Its next life has every token known so far as its prompt; anything of it may be cached.
+        self.lives[name] = _Life(life.admitted, life.length, may_hit=True)
+
+    def abort(self, line: int, name: str) -> None:
+        life = self.running(line, name)
+        if life is not None:
+            life.aborted = True
 
     def expect(self, line: int, step: Expect) -> None:
         for name in {**(step.cached or {}), **(step.cursor or {})}:
@@ -143,10 +174,26 @@ def rehearse(model: ModelConfig, steps: Sequence[tuple[int, Step]]) -> list[Prob
             stage.prefill(line, step.prefill)
         elif step.decode is not None:
             stage.decode(line, step.decode)
-        elif step.checkpoint is not None:
-            stage.decoding(line, step.checkpoint.request, "checkpoint")
-        elif step.finish is not None:
-            stage.end(line, step.finish.request)
+        elif step.match is not None and step.match.continues is not None:
+            stage.find(line, step.match.continues)
         elif step.expect is not None:
             stage.expect(line, step.expect)
+        else:
+            _rehearse_request(stage, line, step)
     return stage.problems
+
+
+def _rehearse_request(stage: _Rehearsal, line: int, step: Step) -> None:
+    """The steps that name nothing but their request."""
+    if step.checkpoint is not None:
+        stage.decoding(line, step.checkpoint.request, "checkpoint")
+    elif step.fold is not None:
+        stage.decoding(line, step.fold.request, "fold")
+    elif step.finish is not None:
+        stage.end(line, step.finish.request)
+    elif step.retract is not None:
+        stage.retract(line, step.retract.request)
+    elif step.resume is not None:
+        stage.resume(line, step.resume.request)
+    elif step.abort is not None:
+        stage.abort(line, step.abort.request)

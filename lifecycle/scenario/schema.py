@@ -90,11 +90,14 @@ class Text(Strict):
     tokens: Tokens
 
 
+Prompt = Tokens | Annotated[list[Tokens | Text], Field(min_length=1, max_length=64)]
+
+
 class Admit(Strict):
     """A new request. ``prompt`` is a number of tokens of its own, or a list of numbers and named texts."""
 
     request: Name
-    prompt: Tokens | Annotated[list[Tokens | Text], Field(min_length=1, max_length=64)]
+    prompt: Prompt
     continues: Name | None = None
 
 
@@ -110,6 +113,28 @@ class Decode(Strict):
 
     request: Name
     n: Tokens
+
+
+class Evict(Strict):
+    """Evict the least recently used: so many states, or leaves until so many tokens are freed."""
+
+    states: Tokens | None = None
+    kv_tokens: Tokens | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Evict:
+        if (self.states is None) == (self.kv_tokens is None):
+            raise ValueError("need exactly one of states, kv_tokens")
+        return self
+
+
+class Match(Strict):
+    """What a prompt would reuse: ``kv`` tokens in the tree, a state of ``state`` tokens. Changes nothing."""
+
+    prompt: Prompt
+    continues: Name | None = None
+    kv: Count | None = None
+    state: Count
 
 
 class OfRequest(Strict):
@@ -143,7 +168,9 @@ class Expect(Strict):
     """What must be true at this point.
 
     ``tree``: exactly these nodes, in any order. ``cached``: tokens that a request took from the tree.
-    ``cursor``: write_pos of a request's slot. ``free_slots``: length of the free list.
+    ``cursor``: write_pos of a request's slot. ``owner``: who holds a slot (``free``, ``tree 3`` for node 3,
+    ``request a``). ``free_slots``: length of the free list. ``rejected``: these admissions, and no others,
+    were rejected and not made good since.
 
     ``violations`` and ``numeric``: the action just applied broke exactly these for the first time, judged
     from positions and from tensors. They, and what follows from them, then do not fail the run.
@@ -155,7 +182,9 @@ class Expect(Strict):
     tree: list[NodeExpectation] | None = None
     cached: dict[Name, Count] | None = None
     cursor: dict[Name, Count] | None = None
+    owner: dict[int, str] | None = None
     free_slots: Count | None = None
+    rejected: list[Name] | None = None
     violations: list[ViolationExpectation] | None = None
     numeric: list[ViolationExpectation] | None = None
     logits: dict[Name, DamageExpectation] | None = None
@@ -170,6 +199,12 @@ class Step(Strict):
     decode: Decode | None = None
     checkpoint: OfRequest | None = None
     finish: OfRequest | None = None
+    fold: OfRequest | None = None
+    retract: OfRequest | None = None
+    resume: OfRequest | None = None
+    abort: OfRequest | None = None
+    evict: Evict | None = None
+    match: Match | None = None
     expect: Expect | None = None
 
     @model_validator(mode="after")

@@ -1,0 +1,91 @@
+"""Claims about copying a slot's checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from replaylife.lifecycle.events import CheckpointCopied
+from replaylife.lifecycle.invariants.base import Invariant, requests_of, slot_view
+from replaylife.lifecycle.protocol import Capabilities
+from replaylife.lifecycle.snapshot import Transition, Violation
+
+
+class CowSourceFolded(Invariant):
+    """No copy reads a slot whose ring is not empty."""
+
+    id = "cow-source-folded"
+    claim = "the source of a slot copy has nothing pending in its ring"
+
+    def applies_to(self, capabilities: Capabilities) -> bool:
+        """Only with ReplaySSM on there is a ring."""
+        return capabilities.replayssm
+
+    def violations(self, t: Transition) -> Iterable[Violation]:
+        """Check every copy of this action, and every copy that is still to come."""
+        for event in t.events:
+            if isinstance(event, CheckpointCopied) and event.pending:
+                yield self._explain(t, event.src, event.dst, event.pending, event.length, "was copied")
+        for request in t.after.requests:
+            source = None if request.pending_cow is None else slot_view(t, request.pending_cow[0])
+            if source is not None and request.pending_cow is not None and source.write_pos:
+                dst, length = request.pending_cow[1], source.temporal.length
+                yield self._explain(t, source.index, dst, source.write_pos, length, "is to be copied")
+
+    def _explain(self, t: Transition, src: int, dst: int, pending: int, length: int, verb: str) -> Violation:
+        return self.broken(
+            f"slot {src}",
+            f"copied with {pending} records pending",
+            "write_pos 0",
+            f"Slot {src} {verb} to slot {dst} (step {t.step}, {t.action}).",
+            f"Its temporal covers {length} tokens and {pending} more are in its ring; a copy takes no ring.",
+            f"Then slot {dst} lacks the last {pending} tokens.",
+        )
+
+
+class CowSourcePinned(Invariant):
+    """The source of a copy that is still to come cannot go away."""
+
+    id = "cow-source-pinned"
+    claim = "from match to copy the source of a copy-on-write is the state of a node that the request locks"
+
+    def violations(self, t: Transition) -> Iterable[Violation]:
+        """Check every request with a copy recorded."""
+        for request in t.after.requests:
+            if request.pending_cow is None:
+                continue
+            source = request.pending_cow[0]
+            node = None if request.locked is None else t.after.node(request.locked)
+            if node is None or node.state != source or node.state_lock < 1:
+                holder = "no node" if node is None else f"node {node.id} (state {node.state})"
+                yield self.broken(
+                    f"request {request.id}",
+                    f"copy source slot {source}, locked: {holder}",
+                    f"a lock on the node whose state is slot {source}",
+                    f"Let request {request.id} be about to copy slot {source} to {request.pending_cow[1]}.",
+                    f"It locks {holder}.",
+                    f"Then slot {source} may be evicted and written by another request before the copy runs.",
+                )
+
+
+class CowOnce(Invariant):
+    """A copy-on-write runs exactly once."""
+
+    id = "cow-once"
+    claim = "each copy-on-write runs exactly once, before the request's first forward"
+
+    def violations(self, t: Transition) -> Iterable[Violation]:
+        """Check every request: at most one copy, and none left over once it has run tokens of its own."""
+        for request in requests_of(t):
+            late = request.pending_cow is not None and request.executed > request.cached
+            if request.copies <= 1 and not late:
+                continue
+            left = "and one more is recorded" if request.pending_cow is not None else "and none is recorded"
+            yield self.broken(
+                f"request {request.id}",
+                f"{request.copies} copies run, {left}",
+                "one copy, then none recorded",
+                f"Let request {request.id} have executed {request.executed} tokens, {request.cached} of them "
+                "cached.",
+                f"Its copy-on-write has run {request.copies} times, {left}.",
+                "Then a copy puts its state back to the cached prefix while its tokens are further on.",
+            )
