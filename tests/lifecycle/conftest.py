@@ -25,7 +25,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def _marked(metafunc: pytest.Metafunc, name: str) -> bool:
     marks = metafunc.definition.iter_markers("parametrize")
-    return any(name in str(mark.args[0]).replace(" ", "").split(",") for mark in marks)
+    names = [mark.args[0] for mark in marks]
+    return any(
+        name in (given.replace(" ", "").split(",") if isinstance(given, str) else given) for given in names
+    )
 
 
 @pytest.fixture
