@@ -31,14 +31,57 @@ class Prefill:
         return f"prefill {self.request} ({self.count} tokens)"
 
 
+Chunks: TypeAlias = tuple[tuple[str, int], ...]
+
+
+def _describe(rows: tuple[str, ...], chunks: Chunks) -> str:
+    prefills = [f"prefill {request} ({count} tokens)" for request, count in chunks]
+    decodes = [f"decode {', '.join(rows)}"] if rows else []
+    return " + ".join([*decodes, *prefills])
+
+
 @dataclass(frozen=True, slots=True)
 class Forward:
-    """One decode step for the requests in ``rows``, in row order."""
+    """One step, from schedule to commit: a decode row for each of ``rows``, in row order, and prefill chunks.
+
+    ``chunks`` are (request, tokens) pairs that run in the same step. ``pad_to`` pads the decode rows to a
+    batch size with rows that must do nothing.
+    """
 
     rows: tuple[str, ...]
+    chunks: Chunks = ()
+    pad_to: int | None = None
 
     def __str__(self) -> str:
-        return f"decode {', '.join(self.rows)}"
+        return _describe(self.rows, self.chunks)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Decide the lengths and slots of a step as of :class:`Forward`; nothing is written yet."""
+
+    rows: tuple[str, ...]
+    chunks: Chunks = ()
+    pad_to: int | None = None
+
+    def __str__(self) -> str:
+        return f"schedule {_describe(self.rows, self.chunks)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Execute:
+    """Write the tensors of the oldest step that is scheduled and not yet executed."""
+
+    def __str__(self) -> str:
+        return "execute"
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The host sees the results of the oldest step, which has executed."""
+
+    def __str__(self) -> str:
+        return "commit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,5 +165,18 @@ class Probe:
 
 
 Action: TypeAlias = (
-    Admit | Prefill | Forward | Checkpoint | Finish | Flush | Retract | Abort | EvictStates | EvictKv | Probe
+    Admit
+    | Prefill
+    | Forward
+    | Schedule
+    | Execute
+    | Commit
+    | Checkpoint
+    | Finish
+    | Flush
+    | Retract
+    | Abort
+    | EvictStates
+    | EvictKv
+    | Probe
 )

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from replaylife.lifecycle.batch import Batch
 from replaylife.lifecycle.request import Request
 from replaylife.lifecycle.snapshot import Changed, Measurement, Snapshot
 from replaylife.pool import Fold
-
-
-class Row(NamedTuple):
-    """One row of a decode step: ``token`` goes in at ``position``; ``cursor`` is write_pos before it."""
-
-    request: Request
-    slot: int
-    position: int
-    token: int
-    cursor: int
 
 
 class Compute(Protocol):
@@ -27,8 +18,8 @@ class Compute(Protocol):
         """Run prompt tokens ``[start, end)`` into the request's slot; return the token sampled at the end."""
         ...
 
-    def decode(self, rows: Sequence[Row]) -> list[int]:
-        """Run one decode step; return the sampled token of each row."""
+    def decode(self, batch: Batch) -> list[int]:
+        """Run one decode step; return the sampled token of each real row, in row order."""
         ...
 
     def measure(self, after: Snapshot, changed: Changed) -> tuple[Measurement, ...]:
@@ -50,9 +41,9 @@ class HashCompute:
         """Return the hash of tokens ``[0, end)``."""
         return self._next(request.absorbed.after(request.tokens[start:end]))
 
-    def decode(self, rows: Sequence[Row]) -> list[int]:
+    def decode(self, batch: Batch) -> list[int]:
         """Return the hash of each row's tokens up to and including this one."""
-        return [self._next(row.request.absorbed.then(row.token)) for row in rows]
+        return [self._next(row.request.absorbed.then(row.token)) for row in batch.rows]
 
     def measure(self, after: Snapshot, changed: Changed) -> tuple[Measurement, ...]:  # noqa: ARG002
         """Return nothing: there are no tensors."""

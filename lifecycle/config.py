@@ -44,7 +44,9 @@ class CacheConfig:
 
     ``ring_length`` is L, the decode steps between two folds; ``track_interval`` the tokens between two
     track points. ``finish`` says what a finishing request does with the records in its ring (cut the key
-    or fold them), ``track`` whether a track point leaves a checkpoint in the tree.
+    or fold them), ``track`` whether a track point leaves a checkpoint in the tree. With ``overlap`` a step may
+    be scheduled before the one before it has committed. ``graph_rows`` is the batch size of graph mode:
+    static buffers of so many rows, refreshed in place, padded with slot -1; ``None`` runs without them.
     """
 
     strategy: str = "no_buffer"
@@ -58,11 +60,18 @@ class CacheConfig:
     track_interval: int = 256
     finish: FinishPolicy = "truncate"
     track: TrackPolicy = "snapshot"
+    overlap: bool = False
+    graph_rows: int | None = None
+
+    @property
+    def grid(self) -> int:
+        """Checkpoints of prefill chunks lie on multiples of this (``no_buffer`` apart)."""
+        return lcm(self.page, self.chunk_grid)
 
     @property
     def track_point(self) -> int:
-        """Lengths that are multiples of this are track points."""
-        return lcm(self.page, self.chunk_grid, self.track_interval)
+        """Lengths that are multiples of this are track points; with ``align`` every full block is one."""
+        return self.grid if self.strategy == "align" else lcm(self.grid, self.track_interval)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from replaylife.lifecycle.actions import (
@@ -10,35 +10,38 @@ from replaylife.lifecycle.actions import (
     Action,
     Admit,
     Checkpoint,
+    Commit,
     EvictKv,
     EvictStates,
+    Execute,
     Finish,
     Flush,
     Forward,
     Prefill,
     Probe,
     Retract,
+    Schedule,
 )
-from replaylife.lifecycle.compute import Compute, Row
+from replaylife.lifecycle.batch import BatchLayout
+from replaylife.lifecycle.compute import Compute
 from replaylife.lifecycle.config import EngineConfig
 from replaylife.lifecycle.events import (
     AdmissionRejected,
-    Decoded,
     Event,
     Finished,
     Matched,
-    Prefilled,
     Released,
-    StateFolded,
 )
 from replaylife.lifecycle.guard import Guard
 from replaylife.lifecycle.planner import Planner
 from replaylife.lifecycle.protocol import Capabilities
-from replaylife.lifecycle.request import Request
+from replaylife.lifecycle.request import Closing, Request
 from replaylife.lifecycle.snapshot import Changed, Snapshot
 from replaylife.lifecycle.snapshotter import Snapshotter
+from replaylife.lifecycle.stepper import Stepper
 from replaylife.lifecycle.store import StateStore
-from replaylife.lifecycle.strategy import Strategy
+from replaylife.lifecycle.strategies import Strategy
+from replaylife.radix import Match
 
 
 class ReferenceEngine:
@@ -57,6 +60,8 @@ class ReferenceEngine:
         strategy: Strategy,
         compute: Compute,
         requests: dict[str, Request],
+        stepper: type[Stepper],
+        layout: BatchLayout,
     ) -> None:
         self.config, self.store, self.planner = config, store, planner
         self.strategy, self.compute = strategy, compute
@@ -66,16 +71,19 @@ class ReferenceEngine:
             numeric=config.backend != "none" and not config.model.witness,
             witness=config.backend != "none" and config.model.witness,
         )
-        self._guard = Guard(store, requests)
-        self._step = 0
-        self._snapshotter = Snapshotter(store, self.requests)
+        self.stepper = stepper(store, planner, strategy, compute, layout, self._touch)
+        self._guard = Guard(config.cache, store, strategy, requests, self.stepper)
+        self._action = 0
+        self._snapshotter = Snapshotter(
+            store, self.requests, self.stepper.in_flight, self.planner.grid if strategy.on_grid else None
+        )
         self._snapshot, self._changed = self._snapshotter.take()
 
     def apply(self, action: Action) -> tuple[Event, ...]:
         """Apply one action and return what happened."""
         self._guard.require(action)
-        self._step += 1
-        self.store.pool.step = self._step
+        self._action += 1
+        self.store.pool.step = self._action
         self.store.events = []
         self._perform(action)
         snapshot, self._changed = self._snapshotter.take()
@@ -98,20 +106,26 @@ class ReferenceEngine:
         match action:
             case Admit():
                 self._admit(action)
-            case Prefill():
-                self._prefill(self.requests[action.request], action.count)
+            case Prefill(name, count):
+                self._step(Forward((), ((name, count),)))
             case Forward():
-                self._forward([self.requests[name] for name in action.rows])
+                self._step(action)
+            case Schedule():
+                self._schedule(action)
+            case Execute():
+                self.stepper.execute()
+            case Commit():
+                self._commit()
             case Checkpoint(name):
                 self._publish(self.requests[name])
             case Finish(name):
-                self._finish(self.requests[name])
+                self._close(self.requests[name], "finish")
+            case Retract(name):
+                self._close(self.requests[name], "retract")
+            case Abort(name):
+                self._close(self.requests[name], "abort")
             case Flush(name):
                 self.store.fold(self.requests[name])
-            case Retract(name):
-                self._retract(self.requests[name])
-            case Abort(name):
-                self._abort(self.requests[name])
             case EvictStates(count):
                 self.store.evict_states(count)
             case EvictKv(tokens):
@@ -119,142 +133,119 @@ class ReferenceEngine:
             case Probe(tokens):
                 self._probe(tokens)
 
-    # -- the lifecycle -------------------------------------------------------------------------------
+    # -- coming --------------------------------------------------------------------------------------
 
     def _admit(self, action: Admit) -> None:
-        """Match and lock, then take tokens and a slot; undone if either is not to be had."""
+        """Match and lock, then take tokens and slots; undone if any of them is not to be had."""
         store = self.store
         request = Request(action.request, list(action.tokens), len(action.tokens))
         met = store.tree.match(action.tokens, limit=len(action.tokens) - 1)
         node = met.state_node
         if node is not None:
             store.pin(request, node)
-        needed = len(action.tokens) - met.state_len
-        if not store.take_kv(needed):
-            self._reject(request, f"{needed} key-value tokens needed, {store.kv.num_free} to be had")
-            return
-        request.kv_tokens = needed
-        slot = store.take_slot(request.id)
-        if slot is None:
-            self._reject(request, "no slot free and no state to evict")
+        refused = self._provide(request, len(action.tokens) - met.state_len)
+        if refused is not None:
+            self._reject(request, refused)
             return
         if node is not None:
             store.tree.refresh(node)
-        store.fill(request, slot, None if node is None else node.state)
-        request.cached = met.state_len
-        request.execute_to(met.state_len)
+        store.fill(request, request.held_slot, None if node is None else node.state)
+        self._start_at(request, met)
         self.requests[request.id] = request
         self._touch(request)
         store.events.append(Matched(request.id, met.kv_len, met.state_len, None if node is None else node.id))
 
+    def _provide(self, request: Request, tokens: int) -> str | None:
+        """Take what a request needs; return why it cannot be had, with what was taken still in its hands."""
+        if not self.store.take_kv(tokens):
+            return f"{tokens} key-value tokens needed, {self.store.kv.num_free} to be had"
+        request.kv_tokens = tokens
+        request.slot = self.store.take_slot(request.id)
+        if request.slot is None or not self.strategy.open(request):
+            return "no slot free and no state to evict"
+        return None
+
+    def _start_at(self, request: Request, met: Match) -> None:
+        """Set all lengths to the cached prefix, and remember a longer key-value hit as a branch point."""
+        request.cached = request.folded = met.state_len
+        request.schedule_to(met.state_len)
+        request.execute_to(met.state_len)
+        request.commit_to(met.state_len)
+        branch = met.kv_len - met.kv_len % self.planner.grid
+        if self.strategy.branches and branch > met.state_len:
+            request.branch = branch
+
     def _reject(self, request: Request, reason: str) -> None:
+        node = None if request.locked is None else request.locked.id
+        self.strategy.close(request)
+        if request.slot is not None:
+            self.store.give_up_slot(request, "admission rejected")
         self.store.release(request)
-        self.store.events.append(AdmissionRejected(request.id, reason))
-
-    def _prefill(self, request: Request, count: int) -> None:
-        """Run a chunk ``[executed, executed + count)``; temporal and both windows then stand at its end."""
-        start, end = request.executed, request.executed + count
-        self.store.run_cow(request)
-        self.store.fold(request)
-        sampled = self._write_prefill(request, start, end)
-        request.execute_to(end)
-        last = end == request.prompt_len
-        if last:
-            request.tokens.append(sampled)
-            request.phase = "decode"
-        self.store.events.append(
-            Prefilled(request.id, request.held_slot, start, end, sampled if last else None)
-        )
-        self.strategy.after_chunk(request)
-        self._touch(request)
-
-    def _write_prefill(self, request: Request, start: int, end: int) -> int:
-        sampled = self.compute.prefill(request, start, end)
-        self.store.pool.absorb(request.held_slot, request.records(start, end))
-        return sampled
-
-    def _forward(self, requests: Sequence[Request]) -> None:
-        """One decode step: read and append, advance the cursors, fold what is due, track."""
-        pool = self.store.pool
-        self.store.take_kv(len(requests))
-        rows = [self._row(request) for request in requests]
-        sampled = self._write_decode(rows)
-        pool.advance(row.slot for row in rows)
-        self._fold_due(rows)
-        for row, token in zip(rows, sampled, strict=True):
-            request = row.request
-            request.kv_tokens += 1
-            request.execute_to(row.position + 1)
-            request.tokens.append(token)
-            self._touch(request)
-            self.store.events.append(self._decoded(row, token))
-        for request in requests:
-            if self.planner.is_track_point(request.committed):
-                self.strategy.at_track_point(request)
-
-    def _row(self, request: Request) -> Row:
-        slot, position = request.held_slot, request.committed
-        return Row(request, slot, position, request.tokens[position], self.store.pool.pending(slot))
-
-    def _write_decode(self, rows: Sequence[Row]) -> list[int]:
-        sampled = self.compute.decode(rows)
-        self.store.pool.append(
-            (row.slot, row.request.records(row.position, row.position + 1)[0]) for row in rows
-        )
-        return sampled
-
-    def _fold_due(self, rows: Sequence[Row]) -> None:
-        pool = self.store.pool
-        forced = {row.slot: self.planner.force_flush(row.position + 1) for row in rows}
-        due = [
-            slot for slot, force in forced.items() if self.planner.must_fold(pool.pending(slot), forced=force)
-        ]
-        for folded in pool.fold(due):
-            self.store.events.append(StateFolded(*folded, forced=forced[folded.slot]))
-
-    def _decoded(self, row: Row, token: int) -> Decoded:
-        off = self.store.pool.write_pos is None
-        return Decoded(
-            request=row.request.id,
-            slot=row.slot,
-            position=row.position,
-            sampled=token,
-            cursor_before=None if off else row.cursor,
-            cursor_after=None if off else self.store.pool.pending(row.slot),
-            tracked=self.planner.is_track_point(row.position + 1),
-        )
-
-    def _publish(self, request: Request) -> None:
-        self.store.publish_active(request, "checkpoint")
-        self._touch(request)
-
-    def _retract(self, request: Request) -> None:
-        """Free what the request holds; its next life matches whatever the tree still has of it."""
-        self.store.retracted[request.id] = self._leave(request, retracted=True)
-
-    def _abort(self, request: Request) -> None:
-        """Free what the request holds."""
-        self._leave(request, retracted=False)
-
-    def _leave(self, request: Request, *, retracted: bool) -> int:
-        pending = self.store.pool.pending(request.held_slot)
-        self.store.give_up_slot(request, "retracted" if retracted else "aborted")
-        self.store.release(request)
-        self._touch(request)
-        del self.requests[request.id]
-        self.store.events.append(Released(request.id, pending, retracted))
-        return pending
+        self.store.events.append(AdmissionRejected(request.id, reason, node))
 
     def _probe(self, tokens: tuple[int, ...]) -> None:
         met = self.store.tree.match(tokens, limit=len(tokens) - 1)
         node = None if met.state_node is None else met.state_node.id
         self.store.events.append(Matched(None, met.kv_len, met.state_len, node))
 
-    def _finish(self, request: Request) -> None:
-        key_len = self.strategy.finish(request)
-        request.phase = "finished"
+    # -- running -------------------------------------------------------------------------------------
+
+    def _schedule(self, action: Forward | Schedule) -> None:
+        decodes = [self.requests[name] for name in action.rows]
+        chunks = [(self.requests[name], count) for name, count in action.chunks]
+        self.stepper.schedule(decodes, chunks, action.pad_to)
+
+    def _step(self, action: Forward) -> None:
+        """A whole step in one action: there is nothing else in flight."""
+        self._schedule(action)
+        self.stepper.execute()
+        self._commit()
+
+    def _commit(self) -> None:
+        for request in self.stepper.commit():
+            self._end(request)
+
+    def _publish(self, request: Request) -> None:
+        self.store.publish_active(request, "checkpoint")
+        self._touch(request)
+
+    # -- going ---------------------------------------------------------------------------------------
+
+    def _close(self, request: Request, how: Closing) -> None:
+        """End a request, at once or when its last step in flight has committed.
+
+        Its slots are written by the steps in flight until then, so nobody may have them earlier; what those
+        steps compute is past the end and is discarded.
+        """
+        request.closing = how
+        self._touch(request)
+        if not request.in_flight:
+            self._end(request)
+
+    def _end(self, request: Request) -> None:
+        match request.closing:
+            case "finish":
+                self._finish(request)
+            case "retract":
+                self.store.retracted[request.id] = self._leave(request, retracted=True)
+            case _:
+                self._leave(request, retracted=False)
         self._touch(request)
         del self.requests[request.id]
+
+    def _leave(self, request: Request, *, retracted: bool) -> int:
+        """Free what the request holds; return how many records its ring held."""
+        pending = self.store.pool.pending(request.held_slot)
+        self.store.give_up_slot(request, "retracted" if retracted else "aborted")
+        self.strategy.close(request)
+        self.store.release(request)
+        self.store.events.append(Released(request.id, pending, retracted))
+        return pending
+
+    def _finish(self, request: Request) -> None:
+        key_len = self.strategy.finish(request)
+        self.strategy.close(request)
+        self.store.release(request)
         prompt = request.tokens[: request.prompt_len]
         self.store.events.append(
             Finished(

@@ -21,10 +21,14 @@ class Matched:
 
 @dataclass(frozen=True, slots=True)
 class AdmissionRejected:
-    """An admission was tried and rolled back; the request holds nothing."""
+    """An admission was tried and rolled back; the request holds nothing.
+
+    ``node`` is the one that it had matched, and pinned until it was rejected.
+    """
 
     request: str
     reason: str
+    node: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +101,26 @@ class Decoded:
 
 
 @dataclass(frozen=True, slots=True)
+class StepScheduled:
+    """A step was decided on: one (request, start, end) per row, tokens ``[start, end)``."""
+
+    number: int
+    rows: tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StepCommitted:
+    """The host has seen a step; ``discarded`` requests had ended before."""
+
+    number: int
+    discarded: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Published:
-    """The tree node of ``key_len`` tokens took ``slot`` as its state. ``purpose``: chunk, track or finish."""
+    """The tree node of ``key_len`` tokens took ``slot`` as its state. ``purpose``: chunk,
+    track, branch, block, checkpoint or finish.
+    """
 
     request: str
     node: int
@@ -163,6 +185,8 @@ Event: TypeAlias = (
     | StateFolded
     | Prefilled
     | Decoded
+    | StepScheduled
+    | StepCommitted
     | Published
     | PublishSkipped
     | Evicted

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from replaylife.lifecycle.batch import BatchLayout
 from replaylife.lifecycle.compute import Compute, HashCompute
 from replaylife.lifecycle.config import EngineConfig
 from replaylife.lifecycle.engine import ReferenceEngine
 from replaylife.lifecycle.faults import FAULTS
 from replaylife.lifecycle.planner import Planner
 from replaylife.lifecycle.request import Request
+from replaylife.lifecycle.stepper import Stepper
 from replaylife.lifecycle.store import StateStore
-from replaylife.lifecycle.strategy import STRATEGIES
+from replaylife.lifecycle.strategies import STRATEGIES
 from replaylife.pool import MambaPool
 from replaylife.radix import RadixTree
 
@@ -46,10 +48,13 @@ class EngineFactory:
         tree = self.faulted(RadixTree)(config.cache.page)
         store = self.faulted(StateStore)(config.cache, pool, tree)
         planner = self.faulted(Planner)(config.cache)
-        strategy = self.faulted(STRATEGIES[config.cache.strategy])(store)
+        strategy = self.faulted(STRATEGIES[config.cache.strategy])(store, planner)
         requests: dict[str, Request] = {}
         compute = self._compute(tensors, pool, tree, requests)
-        return self.faulted(ReferenceEngine)(config, store, planner, strategy, compute, requests)
+        stepper, layout = self.faulted(Stepper), self.faulted(BatchLayout)()
+        return self.faulted(ReferenceEngine)(
+            config, store, planner, strategy, compute, requests, stepper, layout
+        )
 
     def faulted(self, base: type[T]) -> type[T]:
         """Return ``base`` with the methods that the seeded faults replace, or ``base`` itself."""

@@ -2,44 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from replaylife.lifecycle.actions import (
     Abort,
     Action,
     Admit,
     Checkpoint,
+    Commit,
     EvictKv,
     EvictStates,
+    Execute,
     Finish,
     Flush,
     Forward,
     Prefill,
     Probe,
     Retract,
+    Schedule,
 )
+from replaylife.lifecycle.config import CacheConfig
 from replaylife.lifecycle.protocol import ActionRefused
 from replaylife.lifecycle.request import Request
+from replaylife.lifecycle.stepper import MAX_IN_FLIGHT, Stepper
 from replaylife.lifecycle.store import StateStore
+from replaylife.lifecycle.strategies import Strategy
 
 
 class Guard:
-    """Looks at an engine's requests and store; changes nothing."""
+    """Looks at an engine's requests, store and steps; changes nothing."""
 
-    def __init__(self, store: StateStore, requests: Mapping[str, Request]) -> None:
-        self._store, self._requests = store, requests
+    def __init__(
+        self,
+        cache: CacheConfig,
+        store: StateStore,
+        strategy: Strategy,
+        requests: Mapping[str, Request],
+        stepper: Stepper,
+    ) -> None:
+        self._cache, self._store, self._strategy = cache, store, strategy
+        self._requests, self._stepper = requests, stepper
 
     def enabled(self) -> Iterable[Action]:
         """Return the actions on present requests that can be applied now (admissions are the caller's)."""
-        for request in self._requests.values():
-            yield from (Retract(request.id), Abort(request.id))
-            if request.phase == "prefill":
-                left = request.prompt_len - request.executed
-                yield from (Prefill(request.id, count) for count in range(1, left + 1))
+        for action in self._candidates():
+            try:
+                self.require(action)
+            except ActionRefused:
                 continue
-            if self._store.can_take_kv(1):
-                yield Forward((request.id,))
-            yield from (Flush(request.id), Checkpoint(request.id), Finish(request.id))
+            yield action
+
+    def _candidates(self) -> Iterable[Action]:
+        for request in self._requests.values():
+            left = request.prompt_len - request.scheduled
+            chunks = tuple(((request.id, count),) for count in range(1, left + 1))
+            rows = (request.id,) if left <= 0 else ()
+            yield from (Prefill(*chunk[0]) for chunk in chunks)
+            yield Forward(rows)
+            yield from (Schedule((), chunk) for chunk in chunks)
+            yield Schedule(rows)
+            yield from (Retract(request.id), Abort(request.id), Flush(request.id))
+            yield from (Checkpoint(request.id), Finish(request.id))
+        yield from (Execute(), Commit())
         if self._store.tree.num_states:
             yield EvictStates(1)
         if self._store.tree.num_kv_tokens:
@@ -49,51 +73,103 @@ class Guard:
         """Raise :class:`ActionRefused`, saying why and what to do, if the action is not enabled."""
         match action:
             case Admit(name, tokens):
-                if name in self._requests:
-                    raise ActionRefused(f"{action}: a request of this name is running; finish it first")
-                if not tokens:
-                    raise ActionRefused(f"{action}: the prompt is empty, need at least one token")
+                self._refuse_if(
+                    name in self._requests, action, "a request of this name is running; finish it"
+                )
+                self._refuse_if(not tokens, action, "the prompt is empty, need at least one token")
+            case Probe(tokens):
+                self._refuse_if(not tokens, action, "the prompt is empty, need at least one token")
             case Prefill(name, count):
-                left = self._require_phase(action, name, "prefill").prompt_len - self._requests[name].executed
-                if not 1 <= count <= left:
-                    raise ActionRefused(
-                        f"{action}: {left} prompt tokens are left, need a chunk of 1 to {left}"
-                    )
-            case Forward(rows):
-                self._require_rows(action, rows)
-            case Checkpoint(name) | Finish(name) | Flush(name):
-                self._require_phase(action, name, "decode")
+                self._require_whole_step(action)
+                self._require_chunk(action, name, count)
+            case Forward() | Schedule():
+                self._require_step(action)
+            case Execute() | Commit():
+                self._require_stage(action)
+            case Checkpoint(name) | Flush(name):
+                self._require_idle(action, name)
+            case Finish(name):
+                self._require_prefilled(action, self._require_running(action, name))
             case Retract(name) | Abort(name):
                 self._require_running(action, name)
             case EvictStates(count) | EvictKv(count):
-                if count < 1:
-                    raise ActionRefused(f"{action}: need at least 1")
-            case Probe(tokens):
-                if not tokens:
-                    raise ActionRefused(f"{action}: the prompt is empty, need at least one token")
+                self._refuse_if(count < 1, action, "need at least 1")
+
+    @staticmethod
+    def _refuse_if(refused: bool, action: Action, why: str) -> None:
+        if refused:
+            raise ActionRefused(f"{action}: {why}")
 
     def _require_running(self, action: Action, name: str) -> Request:
         request = self._requests.get(name)
         if request is None:
             running = ", ".join(self._requests) or "none"
             raise ActionRefused(f"{action}: no such request is running (running: {running})")
+        self._refuse_if(request.closing is not None, action, f"the request has ended ({request.closing})")
         return request
 
-    def _require_phase(self, action: Action, name: str, phase: str) -> Request:
+    def _require_prefilled(self, action: Action, request: Request) -> None:
+        left = request.prompt_len - request.committed
+        why = f"{left} prompt tokens are not prefilled and committed; prefill them first"
+        self._refuse_if(left > 0, action, why)
+
+    def _require_idle(self, action: Action, name: str) -> None:
         request = self._require_running(action, name)
-        if request.phase != phase:
-            left = request.prompt_len - request.executed
-            why = f"{left} prompt tokens are not prefilled" if phase == "decode" else "its prompt is complete"
-            raise ActionRefused(f"{action}: the request is in phase {request.phase}, need {phase} ({why})")
-        return request
+        self._require_prefilled(action, request)
+        self._refuse_if(request.in_flight > 0, action, "a step of this request is in flight; commit it first")
+        on_grid = isinstance(action, Flush) or not self._strategy.on_grid
+        grid = self._cache.grid
+        why = f"a checkpoint at {request.committed} is not on the grid of {grid} that the strategy needs"
+        self._refuse_if(not on_grid and request.committed % grid != 0, action, why)
 
-    def _require_rows(self, action: Action, rows: Sequence[str]) -> None:
-        if not rows or len(set(rows)) != len(rows):
-            raise ActionRefused(f"{action}: need at least one row, and each request once")
-        for name in rows:
-            self._require_phase(action, name, "decode")
-        if not self._store.can_take_kv(len(rows)):
-            raise ActionRefused(
-                f"{action}: needs {len(rows)} key-value tokens, {self._store.kv.num_free} of "
-                f"{self._store.kv.capacity} are free and none can be evicted; finish one or raise kv_tokens"
-            )
+    def _require_whole_step(self, action: Action) -> None:
+        busy = len(self._stepper.in_flight)
+        self._refuse_if(busy > 0, action, f"{busy} steps are in flight; execute and commit them first")
+
+    def _require_step(self, action: Forward | Schedule) -> None:
+        if isinstance(action, Forward):
+            self._require_whole_step(action)
+        else:
+            self._refuse_if(not self._cache.overlap, action, "need cache.overlap: on")
+            full = len(self._stepper.in_flight) >= MAX_IN_FLIGHT
+            self._refuse_if(full, action, f"{MAX_IN_FLIGHT} steps are in flight; commit one first")
+        names = [*action.rows, *(name for name, _ in action.chunks)]
+        need = "need at least one row, and each request once"
+        self._refuse_if(not names or len(set(names)) != len(names), action, need)
+        for name in action.rows:
+            request = self._require_running(action, name)
+            left = request.prompt_len - request.scheduled
+            self._refuse_if(left > 0, action, f"{left} prompt tokens of {name} are not prefilled")
+        for name, count in action.chunks:
+            self._require_chunk(action, name, count)
+        self._require_room(action)
+
+    def _require_room(self, action: Forward | Schedule) -> None:
+        count, kv = len(action.rows), self._store.kv
+        why = (
+            f"needs {count} key-value tokens, {kv.num_free} of {kv.capacity} are free and none can be "
+            "evicted; finish a request or raise kv_tokens"
+        )
+        self._refuse_if(not self._store.can_take_kv(count), action, why)
+        padded, limit = action.pad_to, self._cache.graph_rows
+        why = f"{count} decode rows do not fit in a batch of {padded}"
+        self._refuse_if(padded is not None and padded < count, action, why)
+        why = f"{max(count, padded or 0)} decode rows, the graph has {limit}; raise cache.graph_rows"
+        self._refuse_if(limit is not None and max(count, padded or 0) > limit, action, why)
+
+    def _require_chunk(self, action: Action, name: str, count: int) -> None:
+        request = self._require_running(action, name)
+        left = request.prompt_len - request.scheduled
+        if left <= 0:
+            raise ActionRefused(f"{action}: the prompt of {name} is complete")
+        why = f"{left} prompt tokens of {name} are left, need a chunk of 1 to {left}"
+        self._refuse_if(not 1 <= count <= left, action, why)
+        refused = self._strategy.refuse_chunk(request, request.scheduled, request.scheduled + count)
+        self._refuse_if(refused is not None, action, refused or "")
+
+    def _require_stage(self, action: Execute | Commit) -> None:
+        stages = [step.stage for step in self._stepper.in_flight]
+        if isinstance(action, Execute):
+            self._refuse_if("scheduled" not in stages, action, "no step is scheduled; schedule one first")
+        else:
+            self._refuse_if(stages[:1] != ["executed"], action, "the oldest step has not executed yet")

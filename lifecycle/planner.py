@@ -10,11 +10,24 @@ class Planner:
 
     def __init__(self, cache: CacheConfig) -> None:
         self._track_point = cache.track_point
+        self._tracks = cache.track == "snapshot"
+        self.grid = cache.grid
         self._ring_length = cache.ring_length if cache.replayssm else None
 
     def is_track_point(self, length_after: int) -> bool:
         """Whether a row that ends a step at ``length_after`` tokens is tracked."""
         return length_after % self._track_point == 0
+
+    def checkpoint_in(self, start: int, end: int, *, decode: bool) -> int | None:
+        """Return the length in ``(start, end]`` at which a row leaves a checkpoint, if there is one.
+
+        For a decode row that is a track point, for a prefill chunk its last grid point, both counted from
+        token 0 and never from the chunk's own start.
+        """
+        if decode:
+            return end if self._tracks and self.is_track_point(end) else None
+        last = end - end % self.grid
+        return last if last > start else None
 
     def force_flush(self, length_after: int) -> bool:
         """Whether a row must fold in mid-ring: exactly when it is tracked."""

@@ -22,6 +22,7 @@ class Capabilities:
     replayssm: bool
     numeric: bool
     witness: bool
+    steps: bool = True
 
 
 class Engine(Protocol):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
 
 from replaylife.lifecycle.snapshot import Phase
 from replaylife.pool import EMPTY, Fold, Record
 from replaylife.radix import Node
+
+Closing: TypeAlias = Literal["finish", "abort", "retract"]
 
 
 class PendingCow(NamedTuple):
@@ -23,7 +25,12 @@ class Request:
 
     ``tokens`` are the prompt and every sampled token; ``[0, executed)`` of them are in the state, and
     ``tokens[committed]`` is the next to go in. ``locked`` is the node whose state this request pins,
-    ``copies`` how often its copy-on-write has run.
+    ``copies`` how often its copy-on-write has run. ``folded`` is the length at which temporal stands once
+    the steps executed so far are done, ``branch`` the length at which a chunk on its way leaves a checkpoint
+    for siblings. ``track_slots`` are further slots it owns, in order of use, and ``stamps`` the tokens of the
+    checkpoint in each of them that a committed step has written; ``marks`` are those that steps in flight
+    are to write, once per step. With ``in_flight`` steps between schedule
+    and commit, an end that has been asked for waits in ``closing``.
     """
 
     id: str
@@ -39,12 +46,25 @@ class Request:
     absorbed: Fold = EMPTY
     pending_cow: PendingCow | None = None
     copies: int = 0
-    phase: Phase = "prefill"
+    folded: int = 0
+    branch: int | None = None
+    track_slots: list[int] = field(default_factory=list)
+    stamps: dict[int, Fold] = field(default_factory=dict)
+    marks: list[int] = field(default_factory=list)
+    in_flight: int = 0
+    closing: Closing | None = None
+
+    @property
+    def phase(self) -> Phase:
+        """Where the request is: ``closing`` once its end has been asked for and steps are still in flight."""
+        if self.closing is not None:
+            return "closing"
+        return "prefill" if self.executed < self.prompt_len else "decode"
 
     @property
     def reply(self) -> tuple[int, ...]:
-        """Every sampled token, the one not yet in any key included."""
-        return tuple(self.tokens[self.prompt_len :])
+        """Every sampled token that the host has seen, the one not yet in any key included."""
+        return tuple(self.tokens[self.prompt_len : self.committed + 1])
 
     @property
     def held_slot(self) -> int:
@@ -57,7 +77,20 @@ class Request:
         """Return the records for tokens ``[start, end)``."""
         return tuple(Record(self.id, position, self.tokens[position]) for position in range(start, end))
 
+    def schedule_to(self, end: int) -> None:
+        """Tokens ``[0, end)`` have been decided on."""
+        self.scheduled = end
+
     def execute_to(self, end: int) -> None:
-        """Move all three lengths to ``end``: without overlap a step executes and commits at once."""
+        """Tokens ``[0, end)`` are in the tensors."""
         self.absorbed = self.absorbed.after(self.tokens[self.executed : end])
-        self.scheduled = self.executed = self.committed = end
+        self.executed = end
+
+    def commit_to(self, end: int) -> None:
+        """The host has seen the results of tokens ``[0, end)``."""
+        self.committed = end
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """Every slot that the request owns, its own first."""
+        return (*(() if self.slot is None else (self.slot,)), *self.track_slots)

@@ -9,13 +9,13 @@ from replaylife.lifecycle.actions import Action
 from replaylife.lifecycle.events import Event
 from replaylife.pool import Fold, Record
 
-OwnerKind: TypeAlias = Literal["free", "reserved", "tree", "request"]
-Phase: TypeAlias = Literal["prefill", "decode", "finished"]
-MeasurementKind: TypeAlias = Literal["state", "logits", "witness"]
+OwnerKind: TypeAlias = Literal["free", "reserved", "tree", "request", "step"]
+Phase: TypeAlias = Literal["prefill", "decode", "closing"]
+MeasurementKind: TypeAlias = Literal["state", "logits", "witness", "untouched"]
 
 
 class Owner(NamedTuple):
-    """Who holds a slot: the free list, nobody ever (slot 0), a tree node or a request."""
+    """Who holds a slot: the free list, nobody ever (slot 0), a tree node, a request, a step in flight."""
 
     kind: OwnerKind
     id: str = ""
@@ -52,7 +52,7 @@ class NodeView:
     ``key`` covers ``[0, key.length)`` from the root, of which the node owns the key-value tokens
     ``[parent's length, key.length)``. ``state`` is the slot of its checkpoint, ``None`` for a tombstone
     or a split point. ``recency`` is a logical clock: larger is more recent. ``published`` is the step in
-    which the tree took the state, ``first_token`` the first one of the node's own.
+    which the tree took the state, ``first_page`` the first page of the node's own tokens.
     """
 
     id: int
@@ -64,7 +64,7 @@ class NodeView:
     kv_lock: int
     recency: int
     published: int
-    first_token: int
+    first_page: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,8 @@ class RequestView:
     Tokens ``[0, scheduled)`` have been decided on, ``[0, executed)`` written to tensors, ``[0, committed)``
     seen by the host. ``tokens`` is the fold of the executed tokens. ``cached`` is the prefix taken from
     the tree, ``kv_tokens`` the key-value tokens the request itself owns, ``locked`` the node it pins and
-    ``pending_cow`` the (source, destination) of a copy that has not run yet, ``copies`` how often it has.
+    ``slot`` is its live slot, ``track_slots`` the others it owns; ``stamps`` says of some of them which tokens
+    the checkpoint in them covers. ``pending_cow`` the (source, destination) of a copy that has not run yet, ``copies`` how often it has.
     """
 
     id: str
@@ -86,10 +87,25 @@ class RequestView:
     tokens: Fold
     cached: int
     slot: int | None
+    track_slots: tuple[int, ...]
+    stamps: tuple[tuple[int, Fold], ...]
     locked: int | None
     kv_tokens: int
     pending_cow: tuple[int, int] | None
     copies: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """A step that has not committed: (request, start, end) per row, and the slots it writes checkpoints to.
+
+    ``executed_at`` is the action in which its tensors were written, ``None`` while it is only scheduled.
+    """
+
+    number: int
+    rows: tuple[tuple[str, int, int], ...]
+    copies: tuple[int, ...]
+    executed_at: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +136,8 @@ class Snapshot:
     """The whole engine between two actions.
 
     ``ring_length`` is L, ``None`` with ReplaySSM off; lengths that are multiples of ``track_point`` are
-    tracked. ``lru`` are the nodes that carry a state in the order of their eviction. ``measurements``
-    belong to the action just applied.
+    tracked; ``grid`` is what checkpoint lengths must be multiples of, ``None`` where they need not. ``lru`` are the nodes that carry a state in the order of their eviction, ``in_flight`` the steps not yet
+    committed, oldest first. ``measurements`` belong to the action just applied.
     """
 
     slots: tuple[SlotView, ...]
@@ -132,7 +148,9 @@ class Snapshot:
     kv_free: int
     ring_length: int | None
     track_point: int
+    grid: int | None
     lru: tuple[int, ...]
+    in_flight: tuple[StepView, ...]
     measurements: tuple[Measurement, ...] = ()
 
     def node(self, node_id: int) -> NodeView | None:

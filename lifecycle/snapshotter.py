@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
+from replaylife.lifecycle.planned import PlannedStep
 from replaylife.lifecycle.request import Request
-from replaylife.lifecycle.snapshot import Changed, NodeView, Owner, RequestView, SlotView, Snapshot
+from replaylife.lifecycle.snapshot import Changed, NodeView, Owner, RequestView, SlotView, Snapshot, StepView
 from replaylife.lifecycle.store import StateStore
 from replaylife.pool import EMPTY, Fold
 from replaylife.radix import Node
@@ -19,13 +20,20 @@ class Snapshotter:
     twice shows two owners, a lost one none.
     """
 
-    def __init__(self, store: StateStore, requests: Mapping[str, Request]) -> None:
-        self._store, self._requests = store, requests
+    def __init__(
+        self,
+        store: StateStore,
+        requests: Mapping[str, Request],
+        in_flight: Iterable[PlannedStep],
+        grid: int | None,
+    ) -> None:
+        self._store, self._requests, self._in_flight, self._grid = store, requests, in_flight, grid
         self._slots: dict[int, SlotView] = {}
         self._nodes: dict[int, NodeView] = {}
         self._views: dict[str, RequestView] = {}
         self._node_holds: defaultdict[int, set[int]] = defaultdict(set)
         self._request_holds: defaultdict[int, set[str]] = defaultdict(set)
+        self._step_holds: defaultdict[int, set[str]] = defaultdict(set)
         self._free_list: tuple[int, ...] = ()
         self._lru: tuple[int, ...] = ()
         self.touched_requests: set[str] = set()
@@ -33,6 +41,7 @@ class Snapshotter:
 
     def take(self) -> tuple[Snapshot, Changed]:
         """Return the present snapshot, and what changed since the last one."""
+        self._refresh_flight()
         nodes = self._refresh_nodes()
         requests = self._refresh_requests()
         slots = self._refresh_slots()
@@ -45,9 +54,22 @@ class Snapshotter:
             kv_free=self._store.kv.num_free,
             ring_length=self._store.pool.shape.ring_length,
             track_point=self._store.cache.track_point,
+            grid=self._grid,
             lru=self._lru,
+            in_flight=tuple(_view_step(step) for step in self._in_flight),
         )
         return snapshot, Changed(slots, nodes, requests)
+
+    def _refresh_flight(self) -> None:
+        """Slots that a step in flight has taken for a checkpoint, and that no request owns."""
+        holds: defaultdict[int, set[str]] = defaultdict(set)
+        for step in self._in_flight:
+            for row in step.rows:
+                for copy in row.copies:
+                    if copy.dst not in row.request.track_slots:
+                        holds[copy.dst].add(str(step.number))
+        self._changed_slots |= holds.keys() ^ self._step_holds.keys()
+        self._step_holds = holds
 
     def _refresh_nodes(self) -> frozenset[int]:
         tree = self._store.tree
@@ -87,7 +109,7 @@ class Snapshotter:
             kv_lock=node.kv_lock,
             recency=node.recency,
             published=self._store.published.get(node.id, 0) if node.state is not None else 0,
-            first_token=node.edge[0],
+            first_page=node.edge[: self._store.tree.page_size],
         )
 
     def _refresh_requests(self) -> frozenset[str]:
@@ -95,17 +117,17 @@ class Snapshotter:
         self.touched_requests.clear()
         for request_id in touched:
             old = self._views.get(request_id)
-            if old is not None and old.slot is not None:
-                self._request_holds[old.slot].discard(request_id)
-                self._changed_slots.add(old.slot)
+            for slot in () if old is None else _slots_of(old):
+                self._request_holds[slot].discard(request_id)
+                self._changed_slots.add(slot)
             request = self._requests.get(request_id)
             if request is None:
                 self._views.pop(request_id, None)
                 continue
             self._views[request_id] = _view_request(request)
-            if request.slot is not None:
-                self._request_holds[request.slot].add(request_id)
-                self._changed_slots.add(request.slot)
+            for slot in request.slots:
+                self._request_holds[slot].add(request_id)
+                self._changed_slots.add(slot)
         return touched
 
     def _refresh_slots(self) -> frozenset[int]:
@@ -145,6 +167,7 @@ class Snapshotter:
         yield from (Owner("free") for slot in self._free_list if slot == index)
         yield from (Owner("tree", str(node)) for node in sorted(self._node_holds[index]))
         yield from (Owner("request", name) for name in sorted(self._request_holds[index]))
+        yield from (Owner("step", number) for number in sorted(self._step_holds.get(index, ())))
 
 
 def _view_request(request: Request) -> RequestView:
@@ -159,8 +182,23 @@ def _view_request(request: Request) -> RequestView:
         tokens=absorbed,
         cached=request.cached,
         slot=request.slot,
+        track_slots=tuple(request.track_slots),
+        stamps=tuple(request.stamps.items()),
         locked=None if request.locked is None else request.locked.id,
         kv_tokens=request.kv_tokens,
         pending_cow=request.pending_cow,
         copies=request.copies,
+    )
+
+
+def _slots_of(view: RequestView) -> tuple[int, ...]:
+    return (*(() if view.slot is None else (view.slot,)), *view.track_slots)
+
+
+def _view_step(step: PlannedStep) -> StepView:
+    return StepView(
+        number=step.number,
+        rows=tuple((row.request.id, row.start, row.end) for row in step.rows),
+        copies=tuple(copy.dst for row in step.rows for copy in row.copies),
+        executed_at=step.executed_at,
     )

@@ -13,6 +13,7 @@ from replaylife.lifecycle.events import (
     PublishSkipped,
     StateFolded,
 )
+from replaylife.lifecycle.planned import PlannedCopy
 from replaylife.lifecycle.request import PendingCow, Request
 from replaylife.pool import Copied, KvBudget, MambaPool
 from replaylife.radix import Evicted as TreeEvicted
@@ -38,10 +39,13 @@ class StateStore:
 
     def take_slot(self, holder: str) -> int | None:
         """Take a slot for ``holder``, evicting the least recently used state if none is free."""
-        slot = self.pool.alloc()
-        if slot is None:
+        if not self.pool.allocator.num_free:
             self.evict_states(1)
-            slot = self.pool.alloc()
+        return self.take_free_slot(holder)
+
+    def take_free_slot(self, holder: str) -> int | None:
+        """Take a slot for ``holder`` if one is free; nothing is evicted for it."""
+        slot = self.pool.alloc()
         if slot is not None:
             self.events.append(Allocated(slot, holder))
         return slot
@@ -116,43 +120,65 @@ class StateStore:
     def fold(self, request: Request) -> None:
         """Fold whatever is pending in the request's ring; nothing happens when nothing is."""
         for folded in self.pool.fold([request.held_slot]):
+            request.folded = folded.length
             self.events.append(StateFolded(*folded, forced=True))
 
     # -- publishing ----------------------------------------------------------------------------------
 
+    def has_state(self, request: Request, length: int) -> bool:
+        """Whether the tree has a state for the request's first ``length`` tokens, as far as the host knows."""
+        if length > max(request.prompt_len, request.committed + 1):
+            return False  # the last of them has been sampled by a step that the host has not seen
+        return self.tree.match(self._key(request, length)).state_len == length
+
+    def copy_checkpoint(self, request: Request, copy: PlannedCopy) -> None:
+        """Copy the request's checkpoint to a slot that its step has reserved. The ring must be empty."""
+        self._copied(self.pool.copy_from(request.held_slot, copy.dst), "publish", request)
+
+    def publish(self, request: Request, copy: PlannedCopy, purpose: str) -> None:
+        """Give the tree the slot of a copy; freed if the key has a state by now. The lock moves there."""
+        self._insert(request, self._key(request, copy.length), copy.dst, purpose)
+
+    def refresh(self, request: Request, length: int) -> None:
+        """Use the tree's state for the request's first ``length`` tokens: it becomes the most recent."""
+        self._insert(request, self._key(request, length), None, "refresh")
+
+    def skip(self, request: Request, length: int, reason: str) -> None:
+        """Say that nothing is given to the tree, and why."""
+        self.events.append(PublishSkipped(request.id, None, length, reason))
+
     def publish_active(self, request: Request, purpose: str) -> None:
         """Give the tree a checkpoint of a request with records in its ring: fold them, then publish."""
         self.fold(request)
-        self.publish_copy(request, purpose)
+        self.publish_now(request, purpose)
 
-    def publish_copy(self, request: Request, purpose: str) -> None:
+    def publish_now(self, request: Request, purpose: str) -> None:
         """Give the tree a copy of a running request's checkpoint at its committed length.
 
         The request's ring must be empty (a chunk end, a track point just folded): a copy takes no ring. The
         request keeps its slot and goes on; its lock moves to the published node. Skipped, and said so, when
         no slot can be had. A key that already has a state is only refreshed.
         """
-        key = self._key(request, request.committed)
-        if self.tree.match(key).state_len == len(key):
-            self._insert(request, key, None, purpose)
+        length = request.committed
+        if self.has_state(request, length):
+            self.refresh(request, length)
             return
         slot = self.take_slot(f"checkpoint of {request.id}")
         if slot is None:
-            self.events.append(PublishSkipped(request.id, None, len(key), "no slot free, none to evict"))
+            self.skip(request, length, "no slot free, none to evict")
             return
-        self._copied(self.pool.copy_from(request.held_slot, slot), "publish", request)
-        self._insert(request, key, slot, purpose)
+        copy = PlannedCopy(length, slot)
+        self.copy_checkpoint(request, copy)
+        self.publish(request, copy, purpose)
 
     def donate(self, request: Request, key_len: int) -> None:
         """Give the request's own slot to the tree under its first ``key_len`` tokens (cache_finished_req).
 
         The slot must be folded up to ``key_len`` with both windows there. It is freed if the node already
-        has a state. The request holds no slot afterwards, its lock is released and the key-value tokens
-        past ``key_len`` are given back.
+        has a state. The request does not hold it afterwards.
         """
         slot, request.slot = request.held_slot, None
-        self._insert(request, self._key(request, key_len), slot, "finish")
-        self.release(request)
+        self.publish(request, PlannedCopy(key_len, slot), "finish")
 
     def _key(self, request: Request, length: int) -> tuple[int, ...]:
         """Return the key of a state that covers tokens ``[0, length)`` of the request: exactly those."""

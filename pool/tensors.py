@@ -60,18 +60,22 @@ class PoolTensors:
         """Return ``values`` as an int32 tensor on the pool's device."""
         return torch.tensor(values, dtype=torch.int32, device=self.device)
 
+    def by_name(self) -> dict[str, torch.Tensor]:
+        """Return the tensors that exist with dimensions ``[layers, slots, ...]`` (all but the cursors)."""
+        named = {
+            "temporal": self.temporal,
+            "conv": self.conv,
+            "conv_checkpoint": self.conv_checkpoint,
+            "ring_d": self.ring_d,
+            "ring_k": self.ring_k,
+            "ring_g": self.ring_g,
+        }
+        return {name: tensor for name, tensor in named.items() if tensor is not None}
+
     def nbytes(self) -> int:
         """Bytes allocated, all tensors and slots."""
-        tensors = (
-            self.temporal,
-            self.conv,
-            self.conv_checkpoint,
-            self.ring_d,
-            self.ring_k,
-            self.ring_g,
-            self.write_pos,
-        )
-        return sum(tensor.nbytes for tensor in tensors if tensor is not None)
+        cursors = 0 if self.write_pos is None else self.write_pos.nbytes
+        return cursors + sum(tensor.nbytes for tensor in self.by_name().values())
 
     def clear(self, slot: int) -> None:
         """Zero temporal, conv and conv_checkpoint of ``slot``, all layers."""

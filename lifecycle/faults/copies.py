@@ -10,7 +10,7 @@ from replaylife.radix import Node
 
 class _CopyActiveSlot(StateStore):
     def publish_active(self, request: Request, purpose: str) -> None:
-        self.publish_copy(request, purpose)
+        self.publish_now(request, purpose)
 
 
 class _UnpinnedSource(StateStore):

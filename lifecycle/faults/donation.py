@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from replaylife.lifecycle.faults.fault import Fault
 from replaylife.lifecycle.request import Request
-from replaylife.lifecycle.strategy import NoBuffer
+from replaylife.lifecycle.strategies import NoBuffer
 from replaylife.pool import MambaPool
 
 

@@ -19,6 +19,13 @@ from replaylife.lifecycle.invariants.positions import (
     LiveStateComplete,
     RingOwned,
 )
+from replaylife.lifecycle.invariants.publishing import (
+    CheckpointImmutable,
+    CheckpointOnGrid,
+    PaddingInert,
+    StampIsTrue,
+    WrittenBeforePublished,
+)
 from replaylife.lifecycle.invariants.slots import SlotHasOneOwner, SlotsConserved
 from replaylife.lifecycle.invariants.tree import (
     LockedSurvives,
@@ -45,6 +52,11 @@ INVARIANTS: dict[str, type[Invariant]] = {
         CursorResetOnReuse,
         CursorAdvancesOnce,
         TrackedMeansFolded,
+        WrittenBeforePublished,
+        CheckpointImmutable,
+        CheckpointOnGrid,
+        StampIsTrue,
+        PaddingInert,
         LocksBalanced,
         LockedSurvives,
         RecencyFollowsUse,

@@ -55,7 +55,12 @@ def nodes_of(t: Transition) -> Iterator[NodeView]:
 def requests_of(t: Transition) -> Iterator[RequestView]:
     """Yield the requests to look at: those that changed themselves or whose slot did, or all."""
     for request in t.after.requests:
-        if t.changed is None or request.id in t.changed.requests or request.slot in t.changed.slots:
+        changed = t.changed
+        if (
+            changed is None
+            or request.id in changed.requests
+            or not changed.slots.isdisjoint((request.slot, *request.track_slots))
+        ):
             yield request
 
 

@@ -13,7 +13,7 @@ class SlotHasOneOwner(Invariant):
     """Every slot has exactly one owner."""
 
     id = "slot-has-one-owner"
-    claim = "every slot is owned once: free list, tree, request, or reserved"
+    claim = "every slot is owned once: free list, tree, request, step in flight, or reserved"
 
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Check the owners of every slot."""
@@ -63,7 +63,10 @@ class SlotsConserved(Invariant):
     def _slots(self, t: Transition) -> Iterable[Violation]:
         free = set(t.after.free_slots)
         tree = {node.state for node in t.after.nodes if node.state is not None}
-        held = {request.slot for request in t.after.requests if request.slot is not None}
+        held = {slot for request in t.after.requests for slot in (request.slot, *request.track_slots)} - {
+            None
+        }
+        held |= {slot for step in t.after.in_flight for slot in step.copies}
         total = len(t.after.slots) - 1
         counted = len((free | tree | held) - {0})
         if counted != total:
@@ -71,7 +74,7 @@ class SlotsConserved(Invariant):
                 "pool",
                 f"{counted} slots accounted for",
                 f"{total}",
-                f"After {t.action}: free {len(free)}, tree {len(tree)}, requests {len(held)}.",
+                f"After {t.action}: free {len(free)}, tree {len(tree)}, requests and steps {len(held)}.",
                 f"Then {total - counted} of {total} slots are in nobody's hands.",
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from replaylife.lifecycle.events import Evicted, Matched, Published, PublishSkipped
+from replaylife.lifecycle.events import AdmissionRejected, Evicted, Matched, Published, PublishSkipped
 from replaylife.lifecycle.invariants.base import Invariant, nodes_of
 from replaylife.lifecycle.snapshot import Snapshot, Transition, Violation
 
@@ -91,7 +91,7 @@ class RecencyFollowsUse(Invariant):
         evictions = [event for event in t.events if isinstance(event, Evicted) and event.purpose == "state"]
         gone = {slot for event in evictions for slot in event.slots}
         victims = [node for node in t.before.nodes if node.state in gone]
-        used = set(_used(t))
+        spared = {*_used(t), *(e.node for e in t.events if isinstance(e, AdmissionRejected))}
         kept = {node.id for node in t.after.nodes if node.state is not None}
         for victim in victims:
             older = [
@@ -101,7 +101,7 @@ class RecencyFollowsUse(Invariant):
                 and node.state is not None
                 and node.state_lock == 0
                 and node.recency < victim.recency
-                and node.id not in used
+                and node.id not in spared
             ]
             if older:
                 yield self.broken(
@@ -126,14 +126,14 @@ class TreeWellFormed(Invariant):
         yield from self._keys(t)
 
     def _shape(self, t: Transition) -> Iterable[Violation]:
-        firsts = Counter((node.parent, node.first_token) for node in t.after.nodes)
+        firsts = Counter((node.parent, node.first_page) for node in t.after.nodes)
         for node in nodes_of(t):
-            twins = firsts[node.parent, node.first_token]
+            twins = firsts[node.parent, node.first_page]
             if node.kv_tokens < 1 or twins > 1:
                 yield self.broken(
                     f"node {node.id}",
                     f"edge of {node.kv_tokens} tokens, {twins} siblings starting alike",
-                    "a non-empty edge, its first token unlike its siblings'",
+                    "a non-empty edge, its first page unlike its siblings'",
                     f"After step {t.step} ({t.action}) node {node.id} of key {node.key.length} is so.",
                     "Then a match finds one of them, and the other is dead weight.",
                 )

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from replaylife.lifecycle.compute import HashCompute, Row
+import torch
+
+from replaylife.lifecycle.batch import Batch
+from replaylife.lifecycle.compute import HashCompute
 from replaylife.lifecycle.config import EngineConfig
+from replaylife.lifecycle.model.graph import GraphDecoder
 from replaylife.lifecycle.model.measure import LogitMeter, StateMeter, tolerance_of
 from replaylife.lifecycle.model.network import Network
 from replaylife.lifecycle.model.oracle import Oracle
 from replaylife.lifecycle.model.testimony import Testimony
+from replaylife.lifecycle.model.untouched import Bystanders
 from replaylife.lifecycle.model.witness import WitnessCode, WitnessNetwork
 from replaylife.lifecycle.request import Request
 from replaylife.lifecycle.snapshot import Changed, Measurement, Snapshot
@@ -35,28 +40,37 @@ class NetworkCompute:
         self._states = StateMeter(tensors, self.oracle, tolerance)
         self.logits = LogitMeter(self.oracle, tolerance)
         self._fresh: list[Measurement] = []
+        rows = config.cache.graph_rows
+        self.graph = None if rows is None else GraphDecoder(self._network, tensors, rows)
 
     def prefill(self, request: Request, start: int, end: int) -> int:
         """Run prompt tokens ``[start, end)``; return the greedy token after the last."""
-        logits = self._network.prefill(request.tokens[start:end], start, request.held_slot)
+        logits = self._network.prefill(request.tokens[start:end], request.held_slot)
         subject = f"request {request.id}"
         self._fresh.append(self.logits.measure(subject, request.tokens[:end], start, logits))
         return int(logits[-1].argmax())
 
-    def decode(self, rows: Sequence[Row]) -> list[int]:
+    def decode(self, batch: Batch) -> list[int]:
         """Run one decode step; return the greedy token of each row."""
-        tensors = self._tensors
-        logits = self._network.decode(
-            [row.token for row in rows],
-            [row.position for row in rows],
-            tensors.indices([row.slot for row in rows]),
-            None if tensors.write_pos is None else tensors.indices([row.cursor for row in rows]),
-        )
-        for row, values in zip(rows, logits, strict=True):
+        bystanders = Bystanders(self._tensors) if batch.num_padding else None
+        logits = self._run(batch)
+        if bystanders is not None:
+            self._fresh.extend(bystanders.changed({row.slot for row in batch.rows}))
+        for row, values in zip(batch.rows, logits, strict=True):
             tokens = row.request.tokens[: row.position + 1]
             subject = f"request {row.request.id}"
             self._fresh.append(self.logits.measure(subject, tokens, row.position, values[None]))
         return [int(token) for token in logits.argmax(dim=-1)]
+
+    def _run(self, batch: Batch) -> torch.Tensor:
+        """Return the logits of the batch's real rows."""
+        if self.graph is not None:
+            return self.graph.decode(batch)
+        tensors = self._tensors
+        tokens = torch.tensor(batch.tokens, device=tensors.device)
+        cursors = None if tensors.write_pos is None else tensors.indices(batch.cursors)
+        logits = self._network.decode(tokens, tensors.indices(batch.slots), cursors)
+        return logits[: len(batch.rows)]
 
     def measure(self, after: Snapshot, changed: Changed) -> tuple[Measurement, ...]:
         """Return the measurements of the action just applied."""
@@ -104,16 +118,12 @@ class WitnessCompute(HashCompute):
         self._network.prefill(request.tokens[start:end], start, request.held_slot)
         return super().prefill(request, start, end)
 
-    def decode(self, rows: Sequence[Row]) -> list[int]:
+    def decode(self, batch: Batch) -> list[int]:
         """Run one decode step through the kernels."""
         tensors = self._tensors
-        self._network.decode(
-            [row.token for row in rows],
-            [row.position for row in rows],
-            tensors.indices([row.slot for row in rows]),
-            None if tensors.write_pos is None else tensors.indices([row.cursor for row in rows]),
-        )
-        return super().decode(rows)
+        cursors = None if tensors.write_pos is None else tensors.indices(batch.cursors)
+        self._network.decode(batch.tokens, batch.positions, tensors.indices(batch.slots), cursors)
+        return super().decode(batch)
 
     def measure(self, after: Snapshot, changed: Changed) -> tuple[Measurement, ...]:  # noqa: ARG002
         """Return what the tensors of every changed slot say, against the ledger."""

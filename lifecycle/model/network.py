@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import torch
 
@@ -20,24 +19,6 @@ def rms_norm(x: torch.Tensor) -> torch.Tensor:
     return x * torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + _EPSILON)
 
 
-class Forward(Protocol):
-    """A network over the pool: tokens and their positions in, logits out (``None`` for the witness)."""
-
-    def prefill(self, tokens: Sequence[int], start: int, slot: int) -> torch.Tensor | None:
-        """Run ``tokens`` at positions from ``start`` through ``slot``; returns ``[T, vocab]``."""
-        ...
-
-    def decode(
-        self,
-        tokens: Sequence[int],
-        positions: Sequence[int],
-        slots: torch.Tensor,
-        write_pos: torch.Tensor | None,
-    ) -> torch.Tensor | None:
-        """Run one token per row; returns ``[B, vocab]``."""
-        ...
-
-
 class Network:
     """Embedding, pre-norm layers of convolution and delta-rule mixing with residuals, greedy head."""
 
@@ -46,27 +27,27 @@ class Network:
         self._weights = draw_weights(config).to(tensors.device, torch.float32)
         self._mixer = Mixer(config, tensors)
 
-    def prefill(self, tokens: Sequence[int], start: int, slot: int) -> torch.Tensor:  # noqa: ARG002
+    def prefill(self, tokens: Sequence[int], slot: int) -> torch.Tensor:
         """Run ``tokens`` through ``slot``; returns logits ``[T, vocab]``, fp32."""
-        return self._run(tokens, lambda index, layer, inputs: self._mixer.prefill(index, layer, inputs, slot))
+        ids = torch.tensor(tokens, device=self._device)
+        return self._run(ids, lambda index, layer, inputs: self._mixer.prefill(index, layer, inputs, slot))
 
     def decode(
-        self,
-        tokens: Sequence[int],
-        positions: Sequence[int],  # noqa: ARG002
-        slots: torch.Tensor,
-        write_pos: torch.Tensor | None,
+        self, tokens: torch.Tensor, slots: torch.Tensor, write_pos: torch.Tensor | None
     ) -> torch.Tensor:
-        """Run one token per row; returns logits ``[B, vocab]``, fp32."""
+        """Run one token per row; ``tokens``, ``slots``, ``write_pos`` ``[B]``; returns ``[B, vocab]``, fp32.
+
+        Nothing here reads a value back, so that it can be captured in a CUDA graph.
+        """
         return self._run(
             tokens,
             lambda index, layer, inputs: self._mixer.decode(index, layer, inputs, slots, write_pos),
         )
 
     def _run(
-        self, tokens: Sequence[int], mix: Callable[[int, LayerWeights, MixerInputs], torch.Tensor]
+        self, tokens: torch.Tensor, mix: Callable[[int, LayerWeights, MixerInputs], torch.Tensor]
     ) -> torch.Tensor:
-        x = self._weights.embedding[torch.tensor(tokens, device=self._device)]  # [T, width]
+        x = self._weights.embedding[tokens]  # [T, width]
         for index, layer in enumerate(self._weights.layers):
             mixed = mix(index, layer, self._project(rms_norm(x), layer))  # [T, HV, V]
             x = x + rms_norm(mixed).flatten(start_dim=1) @ layer.out

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from replaylife.lifecycle.faults import FAULTS
 from replaylife.lifecycle.invariants import INVARIANTS
 from replaylife.lifecycle.names import nearest
-from replaylife.lifecycle.strategy import STRATEGIES
+from replaylife.lifecycle.strategies import STRATEGIES
 from replaylife.pool import DType, Gate
 
 MAX_TOKENS = 100_000

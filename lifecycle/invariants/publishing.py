@@ -1,0 +1,165 @@
+"""Claims about what the tree may say of a checkpoint, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from replaylife.lifecycle.actions import Execute, Forward
+from replaylife.lifecycle.invariants.base import Invariant, nodes_of, requests_of, slot_view, slots_of
+from replaylife.lifecycle.protocol import Capabilities
+from replaylife.lifecycle.snapshot import SlotView, Transition, Violation
+
+
+class WrittenBeforePublished(Invariant):
+    """The tree claims nothing that a step in flight is still to prove."""
+
+    id = "written-before-published"
+    claim = "a checkpoint in the tree was written by a committed step"
+
+    def violations(self, t: Transition) -> Iterable[Violation]:
+        """Check every state of the tree against the steps in flight."""
+        if not t.after.in_flight:
+            return
+        unproved = {step.executed_at: step for step in t.after.in_flight if step.executed_at is not None}
+        promised = {slot: step for step in t.after.in_flight for slot in step.copies}
+        for node in t.after.nodes:
+            slot = slot_view(t, node.state)
+            if slot is None:
+                continue
+            step = promised.get(slot.index) or unproved.get(slot.written)
+            if step is not None:
+                stage = "has executed" if step.executed_at is not None else "is only scheduled"
+                yield self.broken(
+                    f"node {node.id}",
+                    f"slot {slot.index} is written by step {step.number}, which {stage}",
+                    "a committed step",
+                    f"Let node {node.id} offer slot {slot.index} for its {node.key.length} tokens.",
+                    f"That slot is written by step {step.number}, which {stage} and has not committed.",
+                    "Then a match now copies what may never be written, or be rolled back.",
+                )
+
+
+class CheckpointImmutable(Invariant):
+    """What the tree owns does not change."""
+
+    id = "checkpoint-immutable"
+    claim = "a tree-owned slot does not change after it was published"
+
+    def violations(self, t: Transition) -> Iterable[Violation]:
+        """Check every changed slot that one node owned before and still does."""
+        for slot in slots_of(t):
+            was = slot_view_before(t, slot.index)
+            owner = slot.owners[0] if len(slot.owners) == 1 else None
+            if was is None or owner is None or owner.kind != "tree" or was.owners != slot.owners:
+                continue
+            if _contents(was) != _contents(slot):
+                yield self.broken(
+                    f"slot {slot.index}",
+                    f"temporal {was.temporal.length} -> {slot.temporal.length}, "
+                    f"conv {was.conv.length} -> {slot.conv.length}, written in step {slot.written}",
+                    f"as published: {was.temporal.length}, written in step {was.written}",
+                    f"Let node {owner.id} own slot {slot.index} before and after step {t.step} ({t.action}).",
+                    f"That step wrote the slot: temporal covers {slot.temporal.length} tokens, conv ends at "
+                    f"{slot.conv.length}.",
+                    "Then the key is no longer what the state is, for whoever matches it next.",
+                )
+
+
+class CheckpointOnGrid(Invariant):
+    """Checkpoint lengths lie on the grid, counted from token 0."""
+
+    id = "checkpoint-on-grid"
+    claim = "checkpoint lengths are multiples of page and chunk grid, counted from token 0"
+
+    def violations(self, t: Transition) -> Iterable[Violation]:
+        """Check the key of every state, where the strategy has a grid."""
+        if t.after.grid is None:
+            return
+        for node in nodes_of(t):
+            if node.state is not None and node.key.length % t.after.grid:
+                yield self.broken(
+                    f"node {node.id}",
+                    f"a state at {node.key.length}",
+                    f"a multiple of {t.after.grid}",
+                    f"Let node {node.id} carry a state (slot {node.state}) under a key of {node.key.length}.",
+                    f"{node.key.length} = {node.key.length // t.after.grid} x {t.after.grid} + "
+                    f"{node.key.length % t.after.grid}: it was counted from somewhere else than token 0.",
+                    "Then kernels that work in chunks restart from a state that no chunk of theirs ends at.",
+                )
+
+
+class StampIsTrue(Invariant):
+    """A stamped track slot holds what its stamp says."""
+
+    id = "stamp-is-true"
+    claim = "a stamped track slot holds exactly the tokens of its stamp, temporal and conv alike"
+
+    def violations(self, t: Transition) -> Iterable[Violation]:
+        """Check every stamp of every request."""
+        for request in requests_of(t):
+            for index, stamp in request.stamps:
+                slot = slot_view(t, index)
+                if slot is None or (slot.temporal == stamp and slot.conv == stamp):
+                    continue
+                yield self.broken(
+                    f"slot {index}",
+                    f"temporal at {slot.temporal.length}, conv at {slot.conv.length}",
+                    f"the stamped {stamp.length}",
+                    f"Let request {request.id} hold track slot {index}, stamped {stamp.length}.",
+                    f"Its temporal covers {slot.temporal.length} tokens, its conv ends at {slot.conv.length}.",
+                    "Then finish donates it under a key that is not its state's.",
+                )
+
+
+class PaddingInert(Invariant):
+    """A step writes the slots of its rows and of their checkpoints, and no other."""
+
+    id = "padding-inert"
+    claim = "padded rows change no slot: a step writes only what its rows own and what it leaves in the tree"
+
+    def applies_to(self, capabilities: Capabilities) -> bool:
+        """Every engine that runs steps."""
+        return capabilities.steps
+
+    def violations(self, t: Transition) -> Iterable[Violation]:
+        """Check the slots that changed in a step, and those that the tensors say were touched."""
+        if not isinstance(t.action, Forward | Execute):
+            return
+        allowed = _written_by(t)
+        for slot in slots_of(t):
+            was = slot_view_before(t, slot.index)
+            if was is None or slot.index in allowed or _contents(was) == _contents(slot):
+                continue
+            yield self._explain(t, slot.index, f"temporal {was.temporal.length} -> {slot.temporal.length}")
+        for measured in t.after.measurements:
+            if measured.kind == "untouched" and measured.exceeded:
+                yield self._explain(t, int(measured.subject.split()[-1]), measured.detail)
+
+    def _explain(self, t: Transition, slot: int, found: str) -> Violation:
+        return self.broken(
+            f"slot {slot}",
+            found,
+            "unchanged",
+            f"Let step {t.step} ({t.action}) run; slot {slot} belongs to none of its rows.",
+            f"After it: {found}.",
+            "Then a padded or misplaced row has written into somebody else's state.",
+        )
+
+
+def slot_view_before(t: Transition, index: int) -> SlotView | None:
+    """Return the slot with this index before ``t``."""
+    return t.before.slots[index] if index < len(t.before.slots) else None
+
+
+def _contents(slot: SlotView) -> tuple[object, ...]:
+    return slot.temporal, slot.conv, slot.conv_checkpoint, slot.write_pos, slot.written
+
+
+def _written_by(t: Transition) -> set[int | None]:
+    """The slots that a step may write: its requests', and those it copied to or took."""
+    requests = {request.id: request for request in (*t.before.requests, *t.after.requests)}
+    named = {getattr(event, "request", None) for event in t.events}
+    slots: set[int | None] = {requests[name].slot for name in named if name in requests}
+    for event in t.events:
+        slots |= {getattr(event, "dst", None), getattr(event, "slot", None)}
+    return slots

@@ -1,0 +1,50 @@
+"""A forward step between its schedule and its commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
+
+from replaylife.lifecycle.request import Request
+
+Stage: TypeAlias = Literal["scheduled", "executed"]
+
+
+class PlannedCopy(NamedTuple):
+    """A checkpoint that a step leaves: the state after ``length`` tokens goes to slot ``dst``."""
+
+    length: int
+    dst: int
+
+
+@dataclass(slots=True)
+class PlannedRow:
+    """One request's part of a step: tokens ``[start, end)``, and the checkpoints to be left on the way.
+
+    The slot is the one it has when the step is scheduled. ``decode`` rows have one token; the others are prefill chunks. ``copies`` are in order of length.
+    """
+
+    request: Request
+    slot: int
+    start: int
+    end: int
+    decode: bool
+    copies: list[PlannedCopy] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class PlannedStep:
+    """Rows that run in one forward, padded to ``pad_to`` rows.
+
+    ``number`` counts steps; ``executed_at`` is the action in which the tensors were written.
+    """
+
+    number: int
+    rows: list[PlannedRow]
+    pad_to: int | None = None
+    executed_at: int | None = None
+
+    @property
+    def stage(self) -> Stage:
+        """Whether the tensors have been written."""
+        return "scheduled" if self.executed_at is None else "executed"
