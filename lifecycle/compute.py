@@ -14,8 +14,8 @@ from replaylife.pool import Fold
 class Compute(Protocol):
     """Runs forwards for the engine and, afterwards, measures what the tensors hold."""
 
-    def prefill(self, request: Request, start: int, end: int) -> int:
-        """Run prompt tokens ``[start, end)`` into the request's slot; return the token sampled at the end."""
+    def prefill(self, request: Request, slot: int, start: int, end: int) -> int:
+        """Run prompt tokens ``[start, end)`` into ``slot``; return the token sampled at the end."""
         ...
 
     def decode(self, batch: Batch) -> list[int]:
@@ -37,7 +37,7 @@ class HashCompute:
     def __init__(self, vocab: int) -> None:
         self._vocab = vocab
 
-    def prefill(self, request: Request, start: int, end: int) -> int:
+    def prefill(self, request: Request, slot: int, start: int, end: int) -> int:  # noqa: ARG002
         """Return the hash of tokens ``[0, end)``."""
         return self._next(request.absorbed.after(request.tokens[start:end]))
 

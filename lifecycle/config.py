@@ -44,8 +44,8 @@ class CacheConfig:
 
     ``ring_length`` is L, the decode steps between two folds; ``track_interval`` the tokens between two
     track points. ``finish`` says what a finishing request does with the records in its ring (cut the key
-    or fold them), ``track`` whether a track point leaves a checkpoint in the tree. With ``overlap`` a step may
-    be scheduled before the one before it has committed. ``graph_rows`` is the batch size of graph mode:
+    or fold them), ``track`` whether a track point leaves a checkpoint in the tree. With ``overlap`` a step
+    may be scheduled before the one before it has committed. ``graph_rows`` is the batch size of graph mode:
     static buffers of so many rows, refreshed in place, padded with slot -1; ``None`` runs without them.
     """
 

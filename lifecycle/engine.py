@@ -125,7 +125,7 @@ class ReferenceEngine:
             case Abort(name):
                 self._close(self.requests[name], "abort")
             case Flush(name):
-                self.store.fold(self.requests[name])
+                self._flush(self.requests[name])
             case EvictStates(count):
                 self.store.evict_states(count)
             case EvictKv(tokens):
@@ -177,6 +177,8 @@ class ReferenceEngine:
 
     def _reject(self, request: Request, reason: str) -> None:
         node = None if request.locked is None else request.locked.id
+        if request.locked is not None and request.locked.state is not None:
+            self.store.rejected[request.id] = request.locked.state
         self.strategy.close(request)
         if request.slot is not None:
             self.store.give_up_slot(request, "admission rejected")
@@ -205,6 +207,10 @@ class ReferenceEngine:
         for request in self.stepper.commit():
             self._end(request)
 
+    def _flush(self, request: Request) -> None:
+        self.store.fold(request, request.held_slot)
+        self._touch(request)
+
     def _publish(self, request: Request) -> None:
         self.store.publish_active(request, "checkpoint")
         self._touch(request)
@@ -231,7 +237,7 @@ class ReferenceEngine:
             case _:
                 self._leave(request, retracted=False)
         self._touch(request)
-        del self.requests[request.id]
+        self.requests.pop(request.id, None)
 
     def _leave(self, request: Request, *, retracted: bool) -> int:
         """Free what the request holds; return how many records its ring held."""

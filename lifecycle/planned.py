@@ -21,7 +21,8 @@ class PlannedCopy(NamedTuple):
 class PlannedRow:
     """One request's part of a step: tokens ``[start, end)``, and the checkpoints to be left on the way.
 
-    The slot is the one it has when the step is scheduled. ``decode`` rows have one token; the others are prefill chunks. ``copies`` are in order of length.
+    ``slot`` is the request's when the step is scheduled. ``decode`` rows have one token; the others are
+    prefill chunks. ``copies`` are in order of length.
     """
 
     request: Request

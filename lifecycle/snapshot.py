@@ -73,9 +73,10 @@ class RequestView:
 
     Tokens ``[0, scheduled)`` have been decided on, ``[0, executed)`` written to tensors, ``[0, committed)``
     seen by the host. ``tokens`` is the fold of the executed tokens. ``cached`` is the prefix taken from
-    the tree, ``kv_tokens`` the key-value tokens the request itself owns, ``locked`` the node it pins and
-    ``slot`` is its live slot, ``track_slots`` the others it owns; ``stamps`` says of some of them which tokens
-    the checkpoint in them covers. ``pending_cow`` the (source, destination) of a copy that has not run yet, ``copies`` how often it has.
+    the tree, ``kv_tokens`` the key-value tokens the request itself owns, ``locked`` the node it pins.
+    ``slot`` is its live slot, ``track_slots`` the others it owns; ``stamps`` says of some of them which
+    tokens the checkpoint in them covers. ``pending_cow`` is the (source, destination) of a copy that has
+    not run yet, ``copies`` how often it has.
     """
 
     id: str
@@ -136,7 +137,8 @@ class Snapshot:
     """The whole engine between two actions.
 
     ``ring_length`` is L, ``None`` with ReplaySSM off; lengths that are multiples of ``track_point`` are
-    tracked; ``grid`` is what checkpoint lengths must be multiples of, ``None`` where they need not. ``lru`` are the nodes that carry a state in the order of their eviction, ``in_flight`` the steps not yet
+    tracked; ``grid`` is what checkpoint lengths must be multiples of, ``None`` where they need not. ``lru``
+    are the nodes that carry a state in the order of their eviction, ``in_flight`` the steps not yet
     committed, oldest first. ``measurements`` belong to the action just applied.
     """
 

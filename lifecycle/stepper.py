@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from replaylife.lifecycle.batch import BatchLayout, Row
 from replaylife.lifecycle.compute import Compute
 from replaylife.lifecycle.events import Decoded, Prefilled, StateFolded, StepCommitted, StepScheduled
-from replaylife.lifecycle.planned import PlannedRow, PlannedStep
+from replaylife.lifecycle.planned import PlannedCopy, PlannedRow, PlannedStep
 from replaylife.lifecycle.planner import Planner
 from replaylife.lifecycle.request import Request
 from replaylife.lifecycle.store import StateStore
@@ -44,7 +44,7 @@ class Stepper:
     def schedule(
         self, decodes: Sequence[Request], chunks: Sequence[tuple[Request, int]], pad_to: int | None = None
     ) -> PlannedStep:
-        """Decide on a step: take key-value tokens, move the scheduled lengths, reserve slots for checkpoints."""
+        """Decide on a step: take key-value tokens, move the scheduled lengths, reserve slots for copies."""
         self._number += 1
         self.store.take_kv(len(decodes))
         counts = [*((r, 1, True) for r in decodes), *((r, count, False) for r, count in chunks)]
@@ -81,28 +81,35 @@ class Stepper:
         """Run a chunk, stopping at each length where a checkpoint is to be left."""
         request = row.request
         self.store.run_cow(request)
-        self.store.fold(request)
-        stops = [*row.copies, None]
+        self.store.fold(request, row.slot)
         sampled = 0
-        for copy in stops:
-            end = row.end if copy is None else copy.length
-            if end > request.executed:
-                sampled = self._write_prefill(request, request.executed, end)
-                request.execute_to(end)
-                request.folded = end
-            if copy is not None:
-                self.store.copy_checkpoint(request, copy)
+        for stop, copies in self._stops(row):
+            if stop > request.executed:
+                sampled = self._write_prefill(request, row.slot, request.executed, stop)
+                request.execute_to(stop)
+                request.folded = stop
+            for copy in copies:
+                self._leave(row, copy)
         last = row.end == request.prompt_len
         if last:
             request.tokens.append(sampled)
         self._touch(request)
         self.store.events.append(
-            Prefilled(request.id, request.held_slot, row.start, row.end, sampled if last else None)
+            Prefilled(request.id, row.slot, row.start, row.end, sampled if last else None)
         )
 
-    def _write_prefill(self, request: Request, start: int, end: int) -> int:
-        sampled = self.compute.prefill(request, start, end)
-        self.store.pool.absorb(request.held_slot, request.records(start, end))
+    def _stops(self, row: PlannedRow) -> list[tuple[int, list[PlannedCopy]]]:
+        """The lengths at which a chunk stops, each with the checkpoints that are left exactly there."""
+        stops = [(copy.length, [copy]) for copy in row.copies]
+        return [*stops, (row.end, [])]
+
+    def _leave(self, row: PlannedRow, copy: PlannedCopy) -> None:
+        """Write a planned checkpoint: the state as it stands now."""
+        self.store.copy_checkpoint(row.request, row.slot, copy)
+
+    def _write_prefill(self, request: Request, slot: int, start: int, end: int) -> int:
+        sampled = self.compute.prefill(request, slot, start, end)
+        self.store.pool.absorb(slot, request.records(start, end))
         return sampled
 
     def _run_decode(self, planned: Sequence[PlannedRow], pad_to: int | None) -> None:
@@ -118,7 +125,7 @@ class Stepper:
             self._touch(request)
             self.store.events.append(self._decoded(row, token))
             for copy in plan.copies:
-                self.store.copy_checkpoint(request, copy)
+                self._leave(plan, copy)
 
     def _row(self, plan: PlannedRow) -> Row:
         cursor = self.store.pool.pending(plan.slot)

@@ -25,7 +25,8 @@ class StateStore:
 
     Every method appends what happened to ``events``, which the engine empties after each action.
     ``published`` has the step in which each node's state came in, ``retracted`` the records that were in
-    the ring of each request whose memory was taken away.
+    the ring of each request whose memory was taken away, ``rejected`` the slot that each request was about to
+    copy when its admission was rejected.
     """
 
     def __init__(self, cache: CacheConfig, pool: MambaPool, tree: RadixTree) -> None:
@@ -34,6 +35,7 @@ class StateStore:
         self.events: list[Event] = []
         self.published: dict[int, int] = {}
         self.retracted: dict[str, int] = {}
+        self.rejected: dict[str, int] = {}
 
     # -- making room ---------------------------------------------------------------------------------
 
@@ -117,23 +119,26 @@ class StateStore:
             CheckpointCopied(copied.src, copied.dst, copied.pending, copied.length, purpose, request.id)
         )
 
-    def fold(self, request: Request) -> None:
-        """Fold whatever is pending in the request's ring; nothing happens when nothing is."""
-        for folded in self.pool.fold([request.held_slot]):
+    def fold(self, request: Request, slot: int) -> None:
+        """Fold whatever is pending in the ring of the request's ``slot``; often nothing is."""
+        for folded in self.pool.fold([slot]):
             request.folded = folded.length
             self.events.append(StateFolded(*folded, forced=True))
 
     # -- publishing ----------------------------------------------------------------------------------
 
     def has_state(self, request: Request, length: int) -> bool:
-        """Whether the tree has a state for the request's first ``length`` tokens, as far as the host knows."""
+        """Whether the tree has a state for the request's first ``length`` tokens, as the host knows them."""
         if length > max(request.prompt_len, request.committed + 1):
             return False  # the last of them has been sampled by a step that the host has not seen
         return self.tree.match(self._key(request, length)).state_len == length
 
-    def copy_checkpoint(self, request: Request, copy: PlannedCopy) -> None:
-        """Copy the request's checkpoint to a slot that its step has reserved. The ring must be empty."""
-        self._copied(self.pool.copy_from(request.held_slot, copy.dst), "publish", request)
+    def copy_checkpoint(self, request: Request, slot: int, copy: PlannedCopy) -> None:
+        """Copy the checkpoint in the request's ``slot`` to one that its step has reserved.
+
+        The ring must be empty: a copy takes no ring.
+        """
+        self._copied(self.pool.copy_from(slot, copy.dst), "publish", request)
 
     def publish(self, request: Request, copy: PlannedCopy, purpose: str) -> None:
         """Give the tree the slot of a copy; freed if the key has a state by now. The lock moves there."""
@@ -149,7 +154,7 @@ class StateStore:
 
     def publish_active(self, request: Request, purpose: str) -> None:
         """Give the tree a checkpoint of a request with records in its ring: fold them, then publish."""
-        self.fold(request)
+        self.fold(request, request.held_slot)
         self.publish_now(request, purpose)
 
     def publish_now(self, request: Request, purpose: str) -> None:
@@ -168,7 +173,7 @@ class StateStore:
             self.skip(request, length, "no slot free, none to evict")
             return
         copy = PlannedCopy(length, slot)
-        self.copy_checkpoint(request, copy)
+        self.copy_checkpoint(request, request.held_slot, copy)
         self.publish(request, copy, purpose)
 
     def donate(self, request: Request, key_len: int) -> None:

@@ -1,6 +1,6 @@
 """The catalogue of seeded faults: each replaces one method, and each must be caught."""
 
-from replaylife.lifecycle.faults import copies, cursor, donation, kernel, ownership, tree
+from replaylife.lifecycle.faults import copies, cursor, donation, kernel, ownership, steps, tree
 from replaylife.lifecycle.faults.fault import Fault
 
 FAULTS: dict[str, Fault] = {
@@ -25,6 +25,16 @@ FAULTS: dict[str, Fault] = {
         tree.SPLIT_KEEPS_STATE_ON_PARENT,
         tree.MATCH_REFRESHES_ANCESTORS,
         tree.INSERT_STAMPS_SHORTER_KEY,
+        steps.PUBLISH_AT_SCHEDULE,
+        steps.GRID_FROM_CHUNK_START,
+        steps.MIXED_STEP_DROPS_COPY,
+        steps.STAMP_FROM_NEXT_STEP,
+        steps.STAMP_KEPT_IN_PLACE,
+        steps.PADDING_ON_SLOT_ZERO,
+        steps.CURSORS_STAY_WITH_ROWS,
+        steps.END_WITH_STEPS_IN_FLIGHT,
+        steps.LIVE_STATE_AS_BLOCK,
+        steps.COW_SURVIVES_REJECTION,
     )
 }
 

@@ -106,7 +106,7 @@ class StampIsTrue(Invariant):
                     f"temporal at {slot.temporal.length}, conv at {slot.conv.length}",
                     f"the stamped {stamp.length}",
                     f"Let request {request.id} hold track slot {index}, stamped {stamp.length}.",
-                    f"Its temporal covers {slot.temporal.length} tokens, its conv ends at {slot.conv.length}.",
+                    f"Its temporal covers {slot.temporal.length} tokens, conv ends at {slot.conv.length}.",
                     "Then finish donates it under a key that is not its state's.",
                 )
 

@@ -43,9 +43,9 @@ class NetworkCompute:
         rows = config.cache.graph_rows
         self.graph = None if rows is None else GraphDecoder(self._network, tensors, rows)
 
-    def prefill(self, request: Request, start: int, end: int) -> int:
+    def prefill(self, request: Request, slot: int, start: int, end: int) -> int:
         """Run prompt tokens ``[start, end)``; return the greedy token after the last."""
-        logits = self._network.prefill(request.tokens[start:end], request.held_slot)
+        logits = self._network.prefill(request.tokens[start:end], slot)
         subject = f"request {request.id}"
         self._fresh.append(self.logits.measure(subject, request.tokens[:end], start, logits))
         return int(logits[-1].argmax())
@@ -113,10 +113,10 @@ class WitnessCompute(HashCompute):
         self._network = WitnessNetwork(config.model, tensors)
         self.testimony = Testimony(WitnessCode(config.model), pool, tensors)
 
-    def prefill(self, request: Request, start: int, end: int) -> int:
+    def prefill(self, request: Request, slot: int, start: int, end: int) -> int:
         """Run prompt tokens ``[start, end)`` through the kernels."""
-        self._network.prefill(request.tokens[start:end], start, request.held_slot)
-        return super().prefill(request, start, end)
+        self._network.prefill(request.tokens[start:end], start, slot)
+        return super().prefill(request, slot, start, end)
 
     def decode(self, batch: Batch) -> list[int]:
         """Run one decode step through the kernels."""

@@ -17,6 +17,7 @@ class Align(Strategy):
 
     def refuse_chunk(self, request: Request, start: int, end: int) -> str | None:
         """A chunk that is not the prompt's last ends on a block boundary."""
+        del start
         block = self.planner.grid
         if end == request.prompt_len or end % block == 0:
             return None

@@ -1,4 +1,4 @@
-"""``extra_buffer`` and ``extra_buffer_lazy``: checkpoints go to slots of their own and are donated from there."""
+"""``extra_buffer`` and its lazy variant: checkpoints go to slots of their own and are donated from there."""
 
 from __future__ import annotations
 

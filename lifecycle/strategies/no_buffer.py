@@ -38,7 +38,7 @@ class NoBuffer(Strategy):
     def finish(self, request: Request) -> int:
         """Donate the slot: its state folded to the end first, or the key cut to the last fold."""
         if self.store.cache.finish == "fold" and request.executed == request.committed:
-            self.store.fold(request)
+            self.store.fold(request, request.held_slot)
         key_len = self._donation_length(request)
         self._settle(request.held_slot)
         if key_len > request.committed:
