@@ -14,7 +14,7 @@ from replaylife.lifecycle.planner import Planner
 from replaylife.lifecycle.request import Request
 from replaylife.lifecycle.stepper import Stepper
 from replaylife.lifecycle.store import StateStore
-from replaylife.lifecycle.strategies import STRATEGIES
+from replaylife.lifecycle.strategies import STRATEGIES, Strategy
 from replaylife.pool import MambaPool
 from replaylife.radix import RadixTree
 
@@ -43,6 +43,7 @@ class EngineFactory:
     def build(self) -> ReferenceEngine:
         """Return a fresh engine with nothing running."""
         config = self.config
+        self._require_strategy(STRATEGIES[config.cache.strategy])
         tensors = self._tensors()
         pool = self.faulted(MambaPool)(config.pool_shape(), tensors, log_records=config.model.witness)
         tree = self.faulted(RadixTree)(config.cache.page)
@@ -58,10 +59,21 @@ class EngineFactory:
 
     def faulted(self, base: type[T]) -> type[T]:
         """Return ``base`` with the methods that the seeded faults replace, or ``base`` itself."""
-        mixins = [FAULTS[fault].mixin for fault in self.faults if issubclass(FAULTS[fault].mixin, base)]
+        seeded = [FAULTS[fault].mixin for fault in self.faults]
+        mixins = [mixin for mixin in seeded if issubclass(base, mixin.__bases__[0])]
         if not mixins:
             return base
         return type(f"Faulted{base.__name__}", (*mixins, base), {})
+
+    def _require_strategy(self, strategy: type[Strategy]) -> None:
+        """Raise ``ValueError`` for a fault of another strategy: it would silently do nothing."""
+        for fault in self.faults:
+            replaced = FAULTS[fault].mixin.__bases__[0]
+            if issubclass(replaced, Strategy) and not issubclass(strategy, replaced):
+                raise ValueError(
+                    f"fault {fault!r} replaces a method of {replaced.__name__}, which strategy "
+                    f"{self.config.cache.strategy!r} does not use; choose a strategy that does"
+                )
 
     def _kernels(self) -> Kernels:
         import torch

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 def nearest(name: str, names: Iterable[str]) -> str:
     """Return a clause that names the nearest valid name, or all of them where none is near."""
     known = sorted(names)
-    close = get_close_matches(name, known, n=1)
+    close = get_close_matches(name[:100], known, n=1)  # its time grows with the square of the length
     if close:
         return f"; did you mean {close[0]!r}?"
     return f"; known: {', '.join(known)}" if known else ""

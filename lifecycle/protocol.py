@@ -15,6 +15,10 @@ class ActionRefused(Exception):  # noqa: N818 - a refusal is an answer, not a de
     """The action is not enabled in the engine's present state. Nothing has changed."""
 
 
+class CannotExpress(ValueError):  # noqa: N818 - says what the configuration lacks, no fault of the engine
+    """The configuration cannot express what was asked for; the message says what to change."""
+
+
 @dataclass(frozen=True, slots=True)
 class Capabilities:
     """What an engine can express; invariants and scenarios that need more are skipped, and said so."""

@@ -30,6 +30,7 @@ class Snapshotter:
         self._store, self._requests, self._in_flight, self._grid = store, requests, in_flight, grid
         self._slots: dict[int, SlotView] = {}
         self._nodes: dict[int, NodeView] = {}
+        self._node_views: tuple[NodeView, ...] = ()
         self._views: dict[str, RequestView] = {}
         self._node_holds: defaultdict[int, set[int]] = defaultdict(set)
         self._request_holds: defaultdict[int, set[str]] = defaultdict(set)
@@ -46,8 +47,8 @@ class Snapshotter:
         requests = self._refresh_requests()
         slots = self._refresh_slots()
         snapshot = Snapshot(
-            slots=tuple(self._slots[index] for index in sorted(self._slots)),
-            nodes=tuple(self._nodes.values()),
+            slots=tuple(self._slots.values()),
+            nodes=self._node_views,
             requests=tuple(self._views.values()),
             free_slots=self._free_list,
             kv_capacity=self._store.kv.capacity,
@@ -91,7 +92,7 @@ class Snapshotter:
             if fresh and view.state is not None:
                 self._node_holds[view.state].add(node_id)
                 self._changed_slots.add(view.state)
-        self._nodes = ordered
+        self._nodes, self._node_views = ordered, tuple(ordered.values())
         self._lru = tuple(node.id for node in tree.lru_states())
         return frozenset(touched)
 
@@ -140,7 +141,7 @@ class Snapshotter:
             return changed
         self._free_list = pool.allocator.free_list
         device = None if pool.tensors is None else pool.tensors.cursors()
-        for index in changed:
+        for index in sorted(changed):  # the first time that is all of them: the views stay in this order
             if 0 <= index < pool.shape.slots:
                 self._slots[index] = self._view_slot(index, None if device is None else device[index])
         return changed

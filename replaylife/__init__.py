@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from replaylife.lifecycle.factory import EngineFactory as EngineFactory
     from replaylife.lifecycle.scenario.loader import load_scenario as load_scenario
     from replaylife.lifecycle.scenario.player import Player as Player
+    from replaylife.lifecycle.trace.checker import check as check
+    from replaylife.playing import play as play
 
     __version__: str
 
@@ -27,10 +29,12 @@ _HOMES = {
     "EngineConfig": "replaylife.lifecycle.config",
     "EngineFactory": "replaylife.lifecycle.factory",
     "Player": "replaylife.lifecycle.scenario.player",
+    "check": "replaylife.lifecycle.trace.checker",
     "load_scenario": "replaylife.lifecycle.scenario.loader",
+    "play": "replaylife.playing",
 }
 
-__all__ = ["EngineConfig", "EngineFactory", "Player", "__version__", "load_scenario"]
+__all__ = ["EngineConfig", "EngineFactory", "Player", "__version__", "check", "load_scenario", "play"]
 
 
 def __getattr__(name: str) -> Any:

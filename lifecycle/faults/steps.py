@@ -204,7 +204,7 @@ END_WITH_STEPS_IN_FLIGHT = Fault(
     scenario="end-with-steps-in-flight",
     mixin=_EndsWithStepsInFlight,
     ledger=("checkpoint-immutable", "components-agree", "cursor-in-range"),
-    numeric=("state-matches-oracle",),
+    numeric=("state-matches-oracle", "warm-equals-cold"),
 )
 
 LIVE_STATE_AS_BLOCK = Fault(

@@ -1,70 +1,29 @@
-"""The invariants: what must be true of every engine after every action."""
+"""The invariants: what must be true of every engine after every action.
+
+A new invariant is a file in this folder and its name in ``FILES``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from replaylife.lifecycle.catalogue import classes
 from replaylife.lifecycle.invariants.base import Invariant
-from replaylife.lifecycle.invariants.copies import CowOnce, CowSourceFolded, CowSourcePinned
-from replaylife.lifecycle.invariants.cursor import (
-    CursorAdvancesOnce,
-    CursorInRange,
-    CursorResetOnReuse,
-    TrackedMeansFolded,
-)
-from replaylife.lifecycle.invariants.numeric import StateMatchesOracle, TensorsTestify, WarmEqualsCold
-from replaylife.lifecycle.invariants.positions import (
-    ComponentsAgree,
-    KeyMatchesState,
-    LiveStateComplete,
-    RingOwned,
-)
-from replaylife.lifecycle.invariants.publishing import (
-    CheckpointImmutable,
-    CheckpointOnGrid,
-    PaddingInert,
-    StampIsTrue,
-    WrittenBeforePublished,
-)
-from replaylife.lifecycle.invariants.slots import SlotHasOneOwner, SlotsConserved
-from replaylife.lifecycle.invariants.tree import (
-    LockedSurvives,
-    LocksBalanced,
-    RecencyFollowsUse,
-    TreeWellFormed,
-)
 from replaylife.lifecycle.protocol import Capabilities
 from replaylife.lifecycle.snapshot import Transition, Violation
 
+FILES = (
+    "positions",
+    "slots",
+    "copies",
+    "cursor",
+    "publishing",
+    "tree",
+    "numeric",
+)
 INVARIANTS: dict[str, type[Invariant]] = {
     kind.id: kind
-    for kind in (
-        KeyMatchesState,
-        ComponentsAgree,
-        LiveStateComplete,
-        RingOwned,
-        SlotHasOneOwner,
-        SlotsConserved,
-        CowSourceFolded,
-        CowSourcePinned,
-        CowOnce,
-        CursorInRange,
-        CursorResetOnReuse,
-        CursorAdvancesOnce,
-        TrackedMeansFolded,
-        WrittenBeforePublished,
-        CheckpointImmutable,
-        CheckpointOnGrid,
-        StampIsTrue,
-        PaddingInert,
-        LocksBalanced,
-        LockedSurvives,
-        RecencyFollowsUse,
-        TreeWellFormed,
-        StateMatchesOracle,
-        WarmEqualsCold,
-        TensorsTestify,
-    )
+    for kind in classes(__name__, FILES, Invariant)  # type: ignore[type-abstract]  # its subclasses are meant
 }
 
 

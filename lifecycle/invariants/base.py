@@ -40,16 +40,27 @@ class Invariant(ABC):
 
 def slots_of(t: Transition) -> Iterator[SlotView]:
     """Yield the slots to look at: the changed ones, or all."""
-    for slot in t.after.slots:
-        if t.changed is None or slot.index in t.changed.slots:
-            yield slot
+    if t.changed is None:
+        yield from t.after.slots
+    else:
+        size = len(t.after.slots)
+        yield from (t.after.slots[index] for index in sorted(t.changed.slots) if 0 <= index < size)
 
 
-def nodes_of(t: Transition) -> Iterator[NodeView]:
-    """Yield the nodes to look at: those that changed themselves or whose slot did, or all."""
-    for node in t.after.nodes:
-        if t.changed is None or node.id in t.changed.nodes or node.state in t.changed.slots:
-            yield node
+def nodes_of(t: Transition) -> tuple[NodeView, ...]:
+    """Return the nodes to look at: those that changed themselves or whose slot did, or all."""
+    if t.changed is None:
+        return t.after.nodes
+    global _looked_at  # several invariants ask the same of one transition
+    of, nodes = _looked_at
+    if of is not t:
+        ids, slots = t.changed.nodes, t.changed.slots
+        nodes = tuple(node for node in t.after.nodes if node.id in ids or node.state in slots)
+        _looked_at = (t, nodes)
+    return nodes
+
+
+_looked_at: tuple[Transition | None, tuple[NodeView, ...]] = (None, ())
 
 
 def requests_of(t: Transition) -> Iterator[RequestView]:

@@ -111,18 +111,18 @@ class StampIsTrue(Invariant):
                 )
 
 
-class PaddingInert(Invariant):
-    """A step writes the slots of its rows and of their checkpoints, and no other."""
+class StepWritesItsRows(Invariant):
+    """A step changes the slots of its rows and of the checkpoints they leave."""
 
-    id = "padding-inert"
-    claim = "padded rows change no slot: a step writes only what its rows own and what it leaves in the tree"
+    id = "step-writes-its-rows"
+    claim = "a step writes only what its rows own and what they leave in the tree"
 
     def applies_to(self, capabilities: Capabilities) -> bool:
         """Every engine that runs steps."""
         return capabilities.steps
 
     def violations(self, t: Transition) -> Iterable[Violation]:
-        """Check the slots that changed in a step, and those that the tensors say were touched."""
+        """Check the slots that changed in a step."""
         if not isinstance(t.action, Forward | Execute):
             return
         allowed = _written_by(t)
@@ -130,20 +130,40 @@ class PaddingInert(Invariant):
             was = slot_view_before(t, slot.index)
             if was is None or slot.index in allowed or _contents(was) == _contents(slot):
                 continue
-            yield self._explain(t, slot.index, f"temporal {was.temporal.length} -> {slot.temporal.length}")
+            found = f"temporal {was.temporal.length} -> {slot.temporal.length}"
+            yield self.broken(
+                f"slot {slot.index}",
+                found,
+                "unchanged",
+                f"Let step {t.step} ({t.action}) run; slot {slot.index} belongs to none of its rows.",
+                f"After it: {found}.",
+                "Then a row has written into somebody else's state.",
+            )
+
+
+class PaddingInert(Invariant):
+    """Padded rows leave no trace in the tensors."""
+
+    id = "padding-inert"
+    claim = "padded rows change no slot: tensors of every slot outside the batch are the same bit for bit"
+    from_tensors = True
+
+    def applies_to(self, capabilities: Capabilities) -> bool:
+        """Only where there are tensors to compare."""
+        return capabilities.numeric
+
+    def violations(self, t: Transition) -> Iterable[Violation]:
+        """Check the slots that the tensors say were touched."""
         for measured in t.after.measurements:
             if measured.kind == "untouched" and measured.exceeded:
-                yield self._explain(t, int(measured.subject.split()[-1]), measured.detail)
-
-    def _explain(self, t: Transition, slot: int, found: str) -> Violation:
-        return self.broken(
-            f"slot {slot}",
-            found,
-            "unchanged",
-            f"Let step {t.step} ({t.action}) run; slot {slot} belongs to none of its rows.",
-            f"After it: {found}.",
-            "Then a padded or misplaced row has written into somebody else's state.",
-        )
+                yield self.broken(
+                    measured.subject,
+                    measured.detail,
+                    "none",
+                    f"Let step {t.step} ({t.action}) run with padded rows, none of them on {measured.subject}.",
+                    f"After it {measured.detail}.",
+                    "Then whoever owns that slot has absorbed a token of nobody.",
+                )
 
 
 def slot_view_before(t: Transition, index: int) -> SlotView | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from replaylife.lifecycle.events import AdmissionRejected, Evicted, Matched, Published, PublishSkipped
 from replaylife.lifecycle.invariants.base import Invariant, nodes_of
-from replaylife.lifecycle.snapshot import Snapshot, Transition, Violation
+from replaylife.lifecycle.snapshot import NodeView, Snapshot, Transition, Violation
 
 
 class LocksBalanced(Invariant):
@@ -18,8 +18,9 @@ class LocksBalanced(Invariant):
 
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Count the holders of every node again."""
-        states, paths = _holders(t.after)
-        for node in nodes_of(t):
+        concerned = _lock_concerned(t)
+        states, paths = _holders(t.after) if concerned else (Counter[int](), Counter[int]())
+        for node in concerned:
             held, below = states[node.id], paths[node.id]
             if (node.state_lock, node.kv_lock) != (held, below):
                 yield self.broken(
@@ -44,6 +45,8 @@ class LockedSurvives(Invariant):
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Check the node of every request that held it before and still does."""
         for request in t.after.requests:
+            if t.changed is not None and request.locked not in t.changed.nodes:
+                continue
             was = t.before.request(request.id)
             if was is None or request.locked is None or was.locked != request.locked:
                 continue
@@ -73,9 +76,10 @@ class RecencyFollowsUse(Invariant):
         yield from self._evicted(t)
 
     def _moved(self, t: Transition) -> Iterable[Violation]:
-        used = set(_used(t))
-        before = {node.id: node for node in t.before.nodes}
-        for node in nodes_of(t):
+        nodes = nodes_of(t)
+        used = set(_used(t)) if nodes else set()
+        before = {node.id: node for node in t.before.nodes} if nodes else {}
+        for node in nodes:
             was = before.get(node.id)
             if was is not None and node.recency != was.recency and node.id not in used:
                 yield self.broken(
@@ -90,6 +94,8 @@ class RecencyFollowsUse(Invariant):
     def _evicted(self, t: Transition) -> Iterable[Violation]:
         evictions = [event for event in t.events if isinstance(event, Evicted) and event.purpose == "state"]
         gone = {slot for event in evictions for slot in event.slots}
+        if not gone:
+            return
         victims = [node for node in t.before.nodes if node.state in gone]
         spared = {*_used(t), *(e.node for e in t.events if isinstance(e, AdmissionRejected))}
         kept = {node.id for node in t.after.nodes if node.state is not None}
@@ -126,8 +132,9 @@ class TreeWellFormed(Invariant):
         yield from self._keys(t)
 
     def _shape(self, t: Transition) -> Iterable[Violation]:
-        firsts = Counter((node.parent, node.first_page) for node in t.after.nodes)
-        for node in nodes_of(t):
+        nodes = nodes_of(t)
+        firsts = Counter((node.parent, node.first_page) for node in t.after.nodes) if nodes else Counter()
+        for node in nodes:
             twins = firsts[node.parent, node.first_page]
             if node.kv_tokens < 1 or twins > 1:
                 yield self.broken(
@@ -139,6 +146,8 @@ class TreeWellFormed(Invariant):
                 )
 
     def _lru(self, t: Transition) -> Iterable[Violation]:
+        if t.changed is not None and not t.changed.nodes and t.after.lru is t.before.lru:
+            return
         carriers = sorted(node.id for node in t.after.nodes if node.state is not None)
         if sorted(t.after.lru) != carriers:
             yield self.broken(
@@ -150,9 +159,12 @@ class TreeWellFormed(Invariant):
             )
 
     def _keys(self, t: Transition) -> Iterable[Violation]:
+        nodes = nodes_of(t)
+        if not nodes:
+            return
         keys = {node.state: node for node in t.before.nodes if node.state is not None}
         rewritten = {event.slot for event in t.events if isinstance(event, Published)}
-        for node in nodes_of(t):
+        for node in nodes:
             was = None if node.state is None else keys.get(node.state)
             if was is not None and was.key != node.key and node.state not in rewritten:
                 yield self.broken(
@@ -179,6 +191,25 @@ def _holders(snapshot: Snapshot) -> tuple[Counter[int], Counter[int]]:
             paths[at] += 1
             at = parents.get(at)
     return states, paths
+
+
+def _lock_concerned(t: Transition) -> list[NodeView]:
+    """Return the nodes whose lock counts may be wrong now: the changed, and those whose holders changed.
+
+    A holder that leaves without unlocking changes no node, so changed requests count too: the nodes that they
+    held or hold, and all above those.
+    """
+    concerned = {node.id for node in nodes_of(t)}
+    if t.changed is not None and t.changed.requests:
+        before = {request.id: request.locked for request in t.before.requests}
+        after = {request.id: request.locked for request in t.after.requests}
+        moved = [name for name in t.changed.requests if before.get(name) != after.get(name)]
+        parents = {node.id: node.parent for node in t.after.nodes} if moved else {}
+        for at in (held.get(name) for name in moved for held in (before, after)):
+            while at is not None and at not in concerned:
+                concerned.add(at)
+                at = parents.get(at)
+    return [node for node in t.after.nodes if node.id in concerned] if concerned else []
 
 
 def _used(t: Transition) -> Iterator[int]:

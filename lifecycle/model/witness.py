@@ -15,6 +15,7 @@ import torch
 from replaylife.lifecycle.config import ModelConfig
 from replaylife.lifecycle.model.mixer import Mixer, MixerInputs
 from replaylife.lifecycle.model.weights import LayerWeights
+from replaylife.lifecycle.protocol import CannotExpress
 from replaylife.pool.tensors import PoolTensors
 
 SCALE = 32.0
@@ -33,12 +34,12 @@ class WitnessCode:
         self.bits = max(1, (config.vocab - 1).bit_length())
         self.capacity = config.heads * config.key_dim
         if config.value_dim < self.bits + 1:
-            raise ValueError(
+            raise CannotExpress(
                 f"model.value_dim: {config.value_dim}, need at least {self.bits + 1} in a witness run "
                 f"(a presence bit and {self.bits} bits for a vocabulary of {config.vocab})"
             )
         if config.layers * config.value_heads > 1 << self.bits:
-            raise ValueError(
+            raise CannotExpress(
                 f"model.vocab: {config.vocab}, need more than {config.layers * config.value_heads // 2} in a "
                 "witness run (a salt of its own for each value head of each layer)"
             )
@@ -50,11 +51,11 @@ class WitnessCode:
     def mixed(self, tokens: Sequence[int], positions: Sequence[int], layer: int) -> torch.Tensor:
         """Return the convolution's inputs for these tokens: ``[T, conv_dim]``, fp32 on the CPU.
 
-        Raises ``ValueError`` when a position has no column.
+        Raises :class:`CannotExpress` when a position has no column.
         """
         config = self.config
         if max(positions) >= self.capacity:
-            raise ValueError(
+            raise CannotExpress(
                 f"witness: position {max(positions)}, need less than heads * key_dim = {self.capacity}; "
                 "shorten the conversation or raise model.key_dim"
             )

@@ -13,10 +13,22 @@ class Problem(NamedTuple):
     message: str
 
 
+MAX_PROBLEMS = 100
+
+
 class ScenarioError(Exception):
-    """A scenario file that cannot be played. ``problems`` has every mistake found, in file order."""
+    """A scenario file that cannot be played.
+
+    ``problems`` has every mistake found, in file order; of more than :data:`MAX_PROBLEMS` the last says how
+    many more there are.
+    """
 
     def __init__(self, path: str, problems: Sequence[Problem]) -> None:
         self.path = path
-        self.problems = tuple(sorted(problems))
+        ordered = sorted(problems)
+        if len(ordered) > MAX_PROBLEMS:
+            shown, line = ordered[: MAX_PROBLEMS - 1], ordered[MAX_PROBLEMS - 1].line
+            more = len(ordered) - len(shown)
+            ordered = [*shown, Problem(line, f"{more:,} more mistakes from here on; is it a scenario?")]
+        self.problems = tuple(ordered)
         super().__init__("\n".join(f"{path}:{problem.line}: {problem.message}" for problem in self.problems))

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from replaylife.lifecycle.events import AdmissionRejected, Event, Finished, Matched
 from replaylife.lifecycle.invariants import INVARIANTS
-from replaylife.lifecycle.scenario.schema import (
-    DamageExpectation,
-    Expect,
-    NodeExpectation,
-    ViolationExpectation,
-)
 from replaylife.lifecycle.snapshot import Measurement, NodeView, Snapshot, Violation
+
+if TYPE_CHECKING:
+    from replaylife.lifecycle.scenario.steps.expect import (
+        DamageExpectation,
+        Expect,
+        NodeExpectation,
+        ViolationExpectation,
+    )
 
 
 @dataclass(slots=True)

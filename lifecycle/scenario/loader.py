@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap, CommentedSeq
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from replaylife.lifecycle.config import CacheConfig, ModelConfig
-from replaylife.lifecycle.names import nearest
+from replaylife.lifecycle.scenario.complaints import broken_parts, complaints
+from replaylife.lifecycle.scenario.crowding import too_many_at_once
 from replaylife.lifecycle.scenario.errors import Problem, ScenarioError
+from replaylife.lifecycle.scenario.reading import MAX_BYTES, Document, read_document
 from replaylife.lifecycle.scenario.rehearsal import rehearse
 from replaylife.lifecycle.scenario.schema import ScenarioFile, Step
-
-MAX_BYTES = 1_000_000
-MAX_DEPTH = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,158 +45,107 @@ class Scenario:
 def load_scenario(path: Path) -> Scenario:
     """Read and check the scenario at ``path``. Raises :class:`ScenarioError` with every mistake found."""
     raw = _read(path)
-    document = _parse(str(path), raw)
-    parsed = _validate(str(path), document)
-    steps = tuple(
-        NumberedStep(_line_of(document, ("steps", index)), step) for index, step in enumerate(parsed.steps)
-    )
-    scenario = Scenario(
+    document = read_document(raw)
+    parsed, problems = _check(document)
+    if parsed is None or problems:
+        raise ScenarioError(str(path), problems)
+    return Scenario(
         name=path.stem,
         path=str(path),
         title=parsed.title,
         description=parsed.description.strip(),
         model=ModelConfig(**parsed.model.model_dump()),
-        cache=CacheConfig(**parsed.cache.model_dump()),
+        cache=CacheConfig(**parsed.cache.model_dump(exclude={"profile"})),
         faults=tuple(parsed.faults),
-        steps=steps,
+        steps=tuple(
+            NumberedStep(document.line_of(("steps", index)), step) for index, step in enumerate(parsed.steps)
+        ),
         digest=hashlib.sha256(raw).hexdigest()[:16],
     )
-    problems = rehearse(scenario.model, [(entry.line, entry.step) for entry in steps])
-    if problems:
-        raise ScenarioError(str(path), problems)
-    return scenario
 
 
 def _read(path: Path) -> bytes:
+    """Return the bytes of a file, one more than are allowed where there are more."""
     try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise ScenarioError(
-                str(path), [Problem(1, f"the file has {size} bytes, at most {MAX_BYTES} are read")]
-            )
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
     except OSError as error:
         raise ScenarioError(str(path), [Problem(1, f"cannot be read: {error.strerror}")]) from None
 
 
-def _parse(path: str, raw: bytes) -> CommentedMap:
+def _check(document: Document) -> tuple[ScenarioFile | None, list[Problem]]:
+    """Return what the file says, if it says anything whole, and every mistake of it.
+
+    Where the schema finds mistakes, the steps that neither have one nor are about a request of one that has
+    are rehearsed all the same.
+    """
+    if not document.readable:
+        return None, document.problems
+    if not isinstance(document.data, dict):
+        kind = {list: "a list", type(None): "nothing"}.get(type(document.data), "a single value")
+        need = "a mapping with 'title' and 'steps'"
+        return None, [*document.problems, Problem(1, f"found {kind}, need {need}")]
+    numbers = list(range(len(_steps(document.data))))
     try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        raise ScenarioError(path, [Problem(line, "the file is not UTF-8 text; is it a scenario?")]) from None
-    problem = _unsafe_markup(text)
-    if problem is not None:
-        raise ScenarioError(path, [problem])
-    try:
-        document = YAML(typ="rt").load(text)
-    except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = 1 if mark is None else mark.line + 1
-        raise ScenarioError(path, [Problem(line, f"not YAML: {_first_line(error.problem)}")]) from None
-    except (YAMLError, ValueError, RecursionError) as error:
-        raise ScenarioError(path, [Problem(1, f"not YAML: {_first_line(str(error))}")]) from None
-    if not isinstance(document, CommentedMap):
-        kind = "nothing" if document is None else type(document).__name__
-        raise ScenarioError(path, [Problem(1, f"found {kind}, need a mapping with 'title' and 'steps'")])
-    return document
-
-
-def _unsafe_markup(text: str) -> Problem | None:
-    """Refuse, before parsing, what could make parsing slow: depth far beyond the schema's."""
-    for number, line in enumerate(text.splitlines(), start=1):
-        indent = len(line) - len(line.lstrip(" "))
-        if indent > 40 * MAX_DEPTH or max(line.count("["), line.count("{")) > 200 * MAX_DEPTH:
-            return Problem(number, "nested far deeper than any scenario; is it one?")
-    return None
-
-
-def _first_line(text: str | None) -> str:
-    lines = (text or "unreadable").strip().splitlines() or ["unreadable"]
-    return lines[0]
-
-
-def _validate(path: str, document: CommentedMap) -> ScenarioFile:
-    try:
-        return ScenarioFile.model_validate(_plain(document))
-    except RecursionError:
-        raise ScenarioError(path, [Problem(1, "refers to itself through an alias")]) from None
+        parsed = ScenarioFile.model_validate(document.data)
     except ValidationError as error:
-        problems = {
-            Problem(_line_of(document, entry["loc"]), _describe(entry["loc"], entry)): None
-            for entry in error.errors()
-        }
-        raise ScenarioError(path, list(problems)) from None
+        problems = [*document.problems, *complaints(document, error)]
+        sound, numbers = _sound_part(document, broken_parts(document, error))
+        return None, [*problems, *_rehearse_part(document, sound, numbers)]
+    return parsed, [*document.problems, *_rehearse(document, parsed, numbers)]
 
 
-def _plain(node: Any, depth: int = 0) -> Any:
-    """Return the document as plain dicts, lists and scalars, without ruamel's types."""
-    if depth > MAX_DEPTH:
-        raise RecursionError
-    if isinstance(node, Mapping):
-        return {_plain(key, depth + 1): _plain(value, depth + 1) for key, value in node.items()}
-    if isinstance(node, Sequence) and not isinstance(node, str | bytes):
-        return [_plain(value, depth + 1) for value in node]
-    if isinstance(node, bool) or node is None:
-        return node
-    if isinstance(node, int):
-        return int(node)
-    if isinstance(node, float):
-        return float(node)
-    return str(node)
+def _rehearse_part(document: Document, sound: dict[str, Any], numbers: list[int]) -> list[Problem]:
+    try:
+        return _rehearse(document, ScenarioFile.model_validate(sound), numbers)
+    except ValidationError:
+        return []  # too little of it is left
 
 
-def _line_of(document: Any, location: Sequence[int | str]) -> int:
-    """Return the line (from 1) of the deepest part of ``location`` that the document has."""
-    line, node = 1, document
-    for part in location:
-        if isinstance(node, CommentedMap) and part in node:
-            line = node.lc.key(part)[0] + 1
-        elif isinstance(node, CommentedSeq) and isinstance(part, int) and part < len(node):
-            line = node.lc.item(part)[0] + 1
+def _rehearse(document: Document, parsed: ScenarioFile, numbers: list[int]) -> list[Problem]:
+    """Return what cannot happen; ``numbers`` are the places of ``parsed.steps`` in the document."""
+    lines = [document.line_of(("steps", number)) for number in numbers]
+    model = ModelConfig(**parsed.model.model_dump())
+    data = [document.data["steps"][number] for number in numbers]
+    problems = rehearse(model, list(zip(lines, parsed.steps, strict=True)))
+    return problems + too_many_at_once(parsed.cache.slots, list(zip(lines, data, strict=True)))
+
+
+def _sound_part(document: Document, broken: set[tuple[int | str, ...]]) -> tuple[dict[str, Any], list[int]]:
+    """Return the document without its broken parts, and the numbers of the steps that it keeps.
+
+    A broken step leaves in doubt whatever it names; so does one that was left out for that.
+    """
+    data = document.data
+    kept = {key: value for key, value in data.items() if (key,) not in broken}
+    kept.setdefault("title", "unknown")
+    if ("cache",) in broken:
+        kept["cache"] = {"slots": 4096}  # as many as there can be: how many there are is not known
+    steps = _steps(data)
+    doubtful: set[str] = set()
+    numbers: list[int] = []
+    for number, step in enumerate(steps):
+        if ("steps", number) in broken or not doubtful.isdisjoint(_texts(step, keys=True)):
+            doubtful.update(_texts(step, keys=False))
         else:
-            break
-        node = node[part]
-    return line
+            numbers.append(number)
+    return {**kept, "steps": [steps[number] for number in numbers]}, numbers
 
 
-def _describe(location: Sequence[int | str], entry: Any) -> str:
-    """Say in our words where the mistake is, what was found, what is needed, and the nearest name."""
-    named = [str(part) for part in location if isinstance(part, str) and "[" not in part]
-    where = ".".join(named)
-    found, kind, context = entry["input"], entry["type"], entry.get("ctx", {})
-    if kind == "extra_forbidden":
-        return f"unknown key {named[-1]!r}{nearest(named[-1], _siblings(named[:-1]))}"
-    if kind == "missing":
-        return f"{where}: missing"
-    if kind == "value_error":
-        return f"{where}: {context['error']}"
-    message = entry["msg"].removeprefix("Input should be ")
-    return f"{where}: found {_show(found)}, need {message}"
+def _steps(data: dict[Any, Any]) -> list[Any]:
+    steps = data.get("steps")
+    return steps if isinstance(steps, list) else []
 
 
-def _show(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _siblings(location: Sequence[str]) -> list[str]:
-    """Return the keys that the schema allows at ``location``."""
-    model: Any = ScenarioFile
-    for part in location:
-        field = model.model_fields.get(part) if hasattr(model, "model_fields") else None
-        if field is None:
-            return []
-        model = _model_in(field.annotation)
-    return list(model.model_fields) if hasattr(model, "model_fields") else []
-
-
-def _model_in(annotation: Any) -> Any:
-    """Return the schema class inside ``list[X]``, ``X | None`` and their combinations."""
-    if hasattr(annotation, "model_fields"):
-        return annotation
-    for inner in getattr(annotation, "__args__", ()):
-        found = _model_in(inner)
-        if hasattr(found, "model_fields"):
-            return found
-    return annotation
+def _texts(node: Any, *, keys: bool) -> Iterator[str]:
+    """Yield every text in a part of the document, the names of requests among them."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if keys and isinstance(key, str):
+                yield key
+            yield from _texts(value, keys=keys)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _texts(value, keys=keys)
+    elif isinstance(node, str):
+        yield node

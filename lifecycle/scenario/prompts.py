@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from functools import lru_cache
 
-from replaylife.lifecycle.scenario.schema import Prompt, Text
+from replaylife.lifecycle.scenario.fields import Prompt, Text
 
 
 @lru_cache(maxsize=1024)

@@ -2,65 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import Field, create_model, model_validator
 
-from replaylife.lifecycle.faults import FAULTS
-from replaylife.lifecycle.invariants import INVARIANTS
-from replaylife.lifecycle.names import nearest
-from replaylife.lifecycle.strategies import STRATEGIES
+from replaylife.lifecycle.profiles import PROFILES
+from replaylife.lifecycle.scenario.fields import FaultId, ProfileId, StrategyId, Strict, Switch, Tokens
+from replaylife.lifecycle.scenario.steps import STEPS
+from replaylife.lifecycle.scenario.steps.base import StepBody
 from replaylife.pool import DType, Gate
 
-MAX_TOKENS = 100_000
 MAX_STEPS = 10_000
-
-
-def _switch(value: Any) -> Any:
-    """YAML 1.2 reads ``on`` and ``off`` as text; accept them beside true and false."""
-    return {"on": True, "off": False}.get(value, value) if isinstance(value, str) else value
-
-
-def _known(kind: str, names: Any) -> BeforeValidator:
-    def check(value: Any) -> Any:
-        if isinstance(value, str) and value not in names:
-            raise ValueError(f"no {kind} is named {value!r}{nearest(value, names)}")
-        return value
-
-    return BeforeValidator(check)
-
-
-Switch = Annotated[bool, BeforeValidator(_switch)]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
-Tokens = Annotated[int, Field(ge=1, le=MAX_TOKENS)]
-Count = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
-InvariantId = Annotated[str, _known("invariant", INVARIANTS)]
-FaultId = Annotated[str, _known("fault", FAULTS)]
-StrategyId = Annotated[str, _known("strategy", STRATEGIES)]
-
-
-class Strict(BaseModel):
-    """Refuses unknown keys and silent conversions."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class ModelSection(Strict):
     """The tiny hybrid network."""
 
     gate: Gate = "gdn"
+    """Decay: one per head (`gdn`, Gated DeltaNet) or one per channel (`kda`, Kimi Delta Attention)."""
     layers: Annotated[int, Field(ge=1, le=16)] = 2
+    """Linear-attention layers."""
     heads: Annotated[int, Field(ge=1, le=64)] = 2
+    """Heads of q and k."""
     value_heads: Annotated[int, Field(ge=1, le=64)] = 4
+    """Heads of v and of the state; a multiple of `heads`."""
     key_dim: Annotated[int, Field(ge=1, le=256)] = 32
+    """Channels of a head of q and k."""
     value_dim: Annotated[int, Field(ge=1, le=256)] = 16
+    """Channels of a head of v."""
     conv_width: Annotated[int, Field(ge=2, le=8)] = 4
+    """Taps of the short causal convolution."""
     width: Annotated[int, Field(ge=1, le=1024)] = 64
+    """Channels of the residual stream."""
     vocab: Annotated[int, Field(ge=2, le=65536)] = 256
+    """Token ids."""
     state_dtype: DType = "fp32"
+    """Type of the recurrent state (temporal)."""
     conv_dtype: DType = "fp32"
+    """Type of the convolution's window."""
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 53
+    """Seed of weights and prompts."""
     witness: Switch = False
+    """Use the model whose state tensors spell out the tokens they have absorbed."""
 
     @model_validator(mode="after")
     def _heads_divide(self) -> ModelSection:
@@ -73,156 +56,94 @@ class CacheSection(Strict):
     """Sizes and policies of the cache."""
 
     strategy: StrategyId = "no_buffer"
+    """When running requests leave checkpoints, and what they donate at the end."""
     slots: Annotated[int, Field(ge=2, le=4096)] = 16
+    """Slots of recurrent state; slot 0 is reserved for padding."""
     kv_tokens: Tokens = 1024
+    """Tokens of key-value cache."""
+    page: Annotated[int, Field(ge=1, le=1024)] = 1
+    """Tokens of a page: keys are whole pages; the block of `align`."""
+    chunk_grid: Annotated[int, Field(ge=1, le=4096)] = 1
+    """Checkpoints of prefill chunks lie on multiples of this and of the page."""
     replayssm: Switch = True
+    """Keep decoded tokens as records in a ring and fold them now and then; off: fold every token."""
     ring_length: Annotated[int, Field(ge=1, le=64)] = 16
+    """Records that a slot's ring holds (L): a full ring is folded."""
     ring_dtype: DType = "fp32"
+    """Type of the ring's records."""
     track_interval: Tokens = 256
+    """Tokens between two track points of a running request."""
     finish: Literal["truncate", "fold"] = "truncate"
+    """At finish, cut the key to the last fold, or fold what is in the ring."""
     track: Literal["snapshot", "fold-only"] = "snapshot"
-
-
-class Text(Strict):
-    """The first ``tokens`` tokens of a named text: the same for every request that names it."""
-
-    text: Name
-    tokens: Tokens
-
-
-Prompt = Tokens | Annotated[list[Tokens | Text], Field(min_length=1, max_length=64)]
-
-
-class Admit(Strict):
-    """A new request. ``prompt`` is a number of tokens of its own, or a list of numbers and named texts."""
-
-    request: Name
-    prompt: Prompt
-    continues: Name | None = None
-
-
-class Prefill(Strict):
-    """Prompt tokens, chunk by chunk; one chunk with all that is left if none are given."""
-
-    request: Name
-    chunks: Annotated[list[Tokens], Field(min_length=1, max_length=1024)] | None = None
-
-
-class Decode(Strict):
-    """``n`` decode forwards of one request."""
-
-    request: Name
-    n: Tokens
-
-
-class Evict(Strict):
-    """Evict the least recently used: so many states, or leaves until so many tokens are freed."""
-
-    states: Tokens | None = None
-    kv_tokens: Tokens | None = None
+    """At a track point, leave a checkpoint in the tree, or only fold."""
+    overlap: Switch = False
+    """Allow a step to be scheduled before the one before it has committed."""
+    graph_rows: Annotated[int, Field(ge=1, le=1024)] | None = None
+    """Graph mode: static buffers of so many rows, captured once where there is a GPU."""
+    profile: ProfileId | None = None
+    """Refuse what a release refuses (`sglang-0.5.23`, `vllm-0.33.0`), with its reason."""
 
     @model_validator(mode="after")
-    def _one_kind(self) -> Evict:
-        if (self.states is None) == (self.kv_tokens is None):
-            raise ValueError("need exactly one of states, kv_tokens")
+    def _consistent(self) -> CacheSection:
+        if self.strategy == "no_buffer" and (self.page, self.chunk_grid) != (1, 1):
+            raise ValueError(
+                f"no_buffer donates slots at any length: page {self.page} and chunk_grid {self.chunk_grid} "
+                "must be 1; use extra_buffer for a grid"
+            )
+        refusal = None if self.profile is None else PROFILES[self.profile].refuses(self)
+        if refusal is not None:
+            raise ValueError(f"profile {self.profile} refuses this: {refusal}")
         return self
 
 
-class Match(Strict):
-    """What a prompt would reuse: ``kv`` tokens in the tree, a state of ``state`` tokens. Changes nothing."""
-
-    prompt: Prompt
-    continues: Name | None = None
-    kv: Count | None = None
-    state: Count
-
-
-class OfRequest(Strict):
-    """A step that names nothing but its request."""
-
-    request: Name
-
-
-class NodeExpectation(Strict):
-    """A node of the tree by the length of its key and of its state (null: none)."""
-
-    key: Count
-    state: Count | None
-
-
-class ViolationExpectation(Strict):
-    """A violation by invariant and, if given, subject (as in ``node 4``)."""
-
-    invariant: InvariantId
-    subject: str | None = None
-
-
-class DamageExpectation(Strict):
-    """Where a request's logits part from the cold run's, and by how many tolerances at least."""
-
-    position: Count
-    times_tolerance: Annotated[int, Field(ge=1)] = 100
-
-
-class Expect(Strict):
-    """What must be true at this point.
-
-    ``tree``: exactly these nodes, in any order. ``cached``: tokens that a request took from the tree.
-    ``cursor``: write_pos of a request's slot. ``owner``: who holds a slot (``free``, ``tree 3`` for node 3,
-    ``request a``). ``free_slots``: length of the free list. ``rejected``: these admissions, and no others,
-    were rejected and not made good since.
-
-    ``violations`` and ``numeric``: the action just applied broke exactly these for the first time, judged
-    from positions and from tensors. They, and what follows from them, then do not fail the run.
-
-    Judged only where there are tensors: ``numeric``; ``logits``: the first position at which a request's
-    logits part from the cold run's; ``reply``: a finished request's reply is the cold run's, or differs.
-    """
-
-    tree: list[NodeExpectation] | None = None
-    cached: dict[Name, Count] | None = None
-    cursor: dict[Name, Count] | None = None
-    owner: dict[int, str] | None = None
-    free_slots: Count | None = None
-    rejected: list[Name] | None = None
-    violations: list[ViolationExpectation] | None = None
-    numeric: list[ViolationExpectation] | None = None
-    logits: dict[Name, DamageExpectation] | None = None
-    reply: dict[Name, Literal["cold", "differs"]] | None = None
-
-
-class Step(Strict):
+class OneOf(Strict):
     """One step: exactly one of these keys."""
 
-    admit: Admit | None = None
-    prefill: Prefill | None = None
-    decode: Decode | None = None
-    checkpoint: OfRequest | None = None
-    finish: OfRequest | None = None
-    fold: OfRequest | None = None
-    retract: OfRequest | None = None
-    resume: OfRequest | None = None
-    abort: OfRequest | None = None
-    evict: Evict | None = None
-    match: Match | None = None
-    expect: Expect | None = None
-
     @model_validator(mode="after")
-    def _exactly_one(self) -> Step:
-        if len(self.model_fields_set) != 1:
-            found = ", ".join(sorted(self.model_fields_set)) or "nothing"
+    def _exactly_one(self) -> OneOf:
+        given = sorted(self.model_fields_set)
+        if len(given) != 1:
             raise ValueError(
-                f"a step has exactly one key ({', '.join(type(self).model_fields)}), found {found}"
+                f"a step has exactly one key ({', '.join(STEPS)}), found {', '.join(given) or 'nothing'}"
             )
+        if getattr(self, given[0]) is None:
+            raise ValueError(f"{given[0]}: found nothing, need a mapping such as {{request: a}}")
         return self
+
+    @property
+    def kind(self) -> str:
+        """The step's key."""
+        return next(iter(self.model_fields_set))
+
+    @property
+    def body(self) -> StepBody:
+        """What stands under the key."""
+        body: StepBody = getattr(self, self.kind)
+        return body
+
+
+_FIELDS: dict[str, Any] = {
+    name: (body | None, Field(None, description=body.summary())) for name, body in STEPS.items()
+}
+if TYPE_CHECKING:
+    Step = OneOf
+else:
+    Step = create_model("Step", __base__=OneOf, __doc__=OneOf.__doc__, __module__=__name__, **_FIELDS)
 
 
 class ScenarioFile(Strict):
     """A scenario: what to build, what to do, what must hold."""
 
     title: Annotated[str, Field(min_length=1, max_length=200)]
+    """One line that says what happens."""
     description: Annotated[str, Field(max_length=4000)] = ""
+    """More, for readers: why it matters, and where it was seen."""
     model: ModelSection = Field(default_factory=ModelSection)
+    """Sizes, dtypes and seed of the network; a default for each."""
     cache: CacheSection = Field(default_factory=CacheSection)
+    """Slots, ring, grids and policies; a default for each."""
     faults: list[FaultId] = Field(default_factory=list)
+    """Faults to seed, by id."""
     steps: Annotated[list[Step], Field(min_length=1, max_length=MAX_STEPS)]
+    """What happens, in order; each entry has exactly one key."""

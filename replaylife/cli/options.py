@@ -30,6 +30,28 @@ class Options:
     witness: bool = False
     gate: Gate | None = None
     state_dtype: DType | None = None
+    trace: str | None = None
+    force: bool = False
+
+    def check_trace(self, num_scenarios: int) -> None:
+        """Raise :class:`CannotWork` for a trace that could not be written where it is wanted."""
+        if self.trace is None:
+            if self.force:
+                raise CannotWork(
+                    "--force lets --trace replace a file: give --trace FILE too, or leave it out"
+                )
+            return
+        if num_scenarios > 1:
+            raise CannotWork(
+                f"--trace records one run, and {num_scenarios} scenarios are given; run them one by one"
+            )
+        from replaylife.lifecycle.trace.errors import TraceExists
+        from replaylife.lifecycle.trace.writer import require_writable
+
+        try:
+            require_writable(Path(self.trace), force=self.force)
+        except TraceExists as error:
+            raise CannotWork(f"--trace {error}") from None
 
     def check(self) -> None:
         """Raise :class:`CannotWork` for options that no scenario could satisfy."""

@@ -21,6 +21,12 @@ class Entry(NamedTuple):
 
 COMMANDS = {
     "run": Entry("replaylife.cli.run", "Play scenarios, check every step, print what happens."),
+    "check": Entry("replaylife.cli.check", "Judge recorded traces again, from what they say alone."),
+    "schema": Entry("replaylife.cli.schema", "Print the JSON Schema of scenario files, or of traces."),
+    "scenarios": Entry("replaylife.cli.scenarios", "List the shipped scenarios."),
+    "faults": Entry("replaylife.cli.faults", "List the faults that can be seeded, and what catches them."),
+    "invariants": Entry("replaylife.cli.invariants", "List what must hold after every action."),
+    "explain": Entry("replaylife.cli.explain", "Explain a fault, an invariant, a strategy or a scenario."),
 }
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 
 import click
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
-from replaylife.cli.errors import CannotWork, silence_stdout
+from replaylife.cli.console import text_console as text_console
+from replaylife.cli.errors import CannotWork
 from replaylife.cli.progress import Bar
 from replaylife.cli.session import Stop
 from replaylife.lifecycle.scenario.player import Failed, Outcome, Played
@@ -19,23 +19,6 @@ from replaylife.view.narrator import Narrator, expectation_lines
 from replaylife.view.verdict import Summary, summary_lines, verdict_panel
 
 PROMPT = "  Enter next   c continue   q quit "
-
-
-class QuietOnBrokenPipe(Console):
-    """A console that ends the program without a word when its reader has gone."""
-
-    def on_broken_pipe(self) -> None:
-        """Leave with the code of a command whose reader has gone."""
-        self.quiet = True
-        raise SystemExit(silence_stdout())
-
-
-def text_console() -> Console:
-    """Return the console for stdout: colour only on a terminal, ``NO_COLOR`` and ``COLUMNS`` honoured."""
-    reconfigure = getattr(sys.stdout, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(errors="replace")
-    return QuietOnBrokenPipe(highlight=False, markup=False, emoji=False)
 
 
 class TextReporter:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from replaylife.cli.complete import complete_faults, complete_scenarios
 from replaylife.cli.errors import EXIT_INTERRUPTED, CannotWork
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ Exit codes, the worst of all scenarios:
 
 --format github writes workflow commands (::error file=...,line=...) for violations and failed expectations.
 
+--trace FILE records the run, one line of JSON per step, each flushed: a killed run leaves a readable trace.
+It takes one scenario, and a FILE that does not exist yet or is empty (any, with --force).
+
 --quiet leaves out the steps: the text keeps violations and verdicts, JSON the verdicts and errors.
 """
 
@@ -48,7 +52,9 @@ def _device(ctx: click.Context, param: click.Parameter, value: str) -> str:  # n
 
 
 @click.command("run", help=HELP, context_settings={"max_content_width": 100})
-@click.argument("scenarios", metavar="SCENARIO...", nargs=-1, required=True)
+@click.argument(
+    "scenarios", metavar="SCENARIO...", nargs=-1, required=True, shell_complete=complete_scenarios
+)
 @click.option(
     "--backend",
     type=click.Choice(["none", "torch", "triton", "auto"]),
@@ -61,8 +67,9 @@ def _device(ctx: click.Context, param: click.Parameter, value: str) -> str:  # n
     help="Where it computes; auto is cuda where there is one.",
 )  # fmt: skip
 @click.option(
-    "--fault", "faults", multiple=True, metavar="ID", help="Seed a fault, beside the scenario's own."
-)
+    "--fault", "faults", multiple=True, metavar="ID", shell_complete=complete_faults,
+    help="Seed a fault, beside the scenario's own.",
+)  # fmt: skip
 @click.option(
     "--witness", is_flag=True, help="Use the model whose tensors spell out what they have absorbed."
 )
@@ -78,6 +85,10 @@ def _device(ctx: click.Context, param: click.Parameter, value: str) -> str:  # n
     help="For people, for programs, for GitHub workflows.",
 )  # fmt: skip
 @click.option("--quiet", is_flag=True, help="Print what broke and the verdict, not the steps.")
+@click.option(
+    "--trace", metavar="FILE", help="Record every step in FILE, for 'replaylife check' and other readers."
+)
+@click.option("--force", is_flag=True, help="Let --trace replace a file that is not empty.")
 def command(scenarios: tuple[str, ...], form: str, stepwise: bool, quiet: bool, **engine: Any) -> None:
     """Play scenarios; the parsed arguments come from click."""
     _check_stepwise(stepwise, form, quiet)
@@ -85,6 +96,7 @@ def command(scenarios: tuple[str, ...], form: str, stepwise: bool, quiet: bool, 
 
     options = Options(**engine)
     options.check()
+    options.check_trace(len(scenarios))
     sys.exit(_play_all(scenarios, options, _reporter(form, stepwise, quiet)))
 
 

@@ -8,6 +8,7 @@ from typing import Protocol
 from replaylife.cli.errors import CannotWork, wants_traceback
 from replaylife.cli.locate import readable_path, scenario_file
 from replaylife.cli.options import Options, prepare
+from replaylife.cli.recording import Recorder, recording
 from replaylife.lifecycle.engine import ReferenceEngine
 from replaylife.lifecycle.factory import EngineFactory
 from replaylife.lifecycle.invariants import Checker
@@ -54,17 +55,21 @@ def play_file(argument: str, options: Options, reporter: Reporter) -> Summary:
         except ScenarioError as error:
             readable = readable_path(path)
             raise CannotWork(f"{readable} cannot be played", readable, error.problems) from None
-        return _play(scenario, run, reporter)
+        engine = _build(run)
+        with recording(options, scenario, run, engine) as recorder:
+            return _play(scenario, run, engine, reporter, recorder)
 
 
-def _play(scenario: Scenario, run: Run, reporter: Reporter) -> Summary:
-    engine = _build(run)
+def _play(
+    scenario: Scenario, run: Run, engine: ReferenceEngine, reporter: Reporter, recorder: Recorder
+) -> Summary:
     player, tally = Player(scenario, engine), Tally()
     ending: Ending = "complete"
     reporter.begin(run, player.num_actions)
     try:
         for outcome in player.play():
             _count(tally, outcome)
+            recorder.tell(outcome)
             reporter.tell(outcome)
     except KeyboardInterrupt:
         ending = "interrupted"
@@ -78,6 +83,7 @@ def _play(scenario: Scenario, run: Run, reporter: Reporter) -> Summary:
         if wants_traceback(os.environ):
             raise
         raise CannotWork.internal(error, f"{run.name}, step {player.verdict.steps + 1}") from None
+    recorder.end(player.verdict, ending)
     summary = Summary(
         run=run,
         verdict=player.verdict,

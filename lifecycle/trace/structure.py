@@ -1,0 +1,66 @@
+"""Whether a snapshot hangs together: without that, no claim about it can be judged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+
+from replaylife.lifecycle.events import Event
+from replaylife.lifecycle.snapshot import Measurement, Snapshot
+
+SLOT_FIELDS = ("slot", "src", "dst", "slots")  # fields of events that name slots
+
+
+def flaws(snapshot: Snapshot) -> Iterator[str]:
+    """Say which names in a snapshot stand for nothing, or for two things at once."""
+    total = len(snapshot.slots)
+    if snapshot.track_point < 1:
+        yield f"track_point is {snapshot.track_point}, need at least 1"
+    for place, slot in enumerate(snapshot.slots):
+        if slot.index != place:
+            yield f"slot {slot.index} stands at place {place} of the slots"
+    yield from _nodes(snapshot, total)
+    yield from _requests(snapshot, total)
+    yield from _measurements(snapshot.measurements)
+
+
+def _nodes(snapshot: Snapshot, total: int) -> Iterator[str]:
+    seen: set[int] = set()
+    for node in snapshot.nodes:
+        if node.id in seen:
+            yield f"node {node.id} is there twice"
+        if node.parent is not None and node.parent not in seen:
+            yield f"node {node.id} has parent {node.parent}, which does not come before it"
+        if node.state is not None and not 0 <= node.state < total:
+            yield f"node {node.id} has slot {node.state} as its state; the slots are 0..{total - 1}"
+        seen.add(node.id)
+
+
+def _requests(snapshot: Snapshot, total: int) -> Iterator[str]:
+    seen: set[str] = set()
+    for request in snapshot.requests:
+        if request.id in seen:
+            yield f"request {request.id} is there twice"
+        for slot in (request.slot, *(request.pending_cow or ())):
+            if slot is not None and not 0 <= slot < total:
+                yield f"request {request.id} names slot {slot}; the slots are 0..{total - 1}"
+        seen.add(request.id)
+
+
+def _measurements(measurements: Iterable[Measurement]) -> Iterator[str]:
+    for measured in measurements:
+        least = 0.0 if measured.kind == "witness" else math.ulp(0.0)
+        if not least <= measured.tolerance < math.inf:
+            yield f"{measured.kind} of {measured.subject} has a tolerance of {measured.tolerance}"
+
+
+def flaws_of_events(events: Iterable[Event], snapshot: Snapshot) -> Iterator[str]:
+    """Say which events name slots that the pool does not have."""
+    total = len(snapshot.slots)
+    for event in events:
+        for name in SLOT_FIELDS:
+            named = getattr(event, name, ())
+            for slot in (named,) if isinstance(named, int) else named or ():
+                if not 0 <= slot < total:
+                    kind = type(event).__name__
+                    yield f"{kind} names slot {slot}, which does not exist; the slots are 0..{total - 1}"

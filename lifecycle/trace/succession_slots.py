@@ -1,0 +1,204 @@
+"""What the events of a step explain about slots: owners, free list, what was written, how far."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+
+from replaylife.lifecycle.events import (
+    Allocated,
+    CheckpointCopied,
+    Decoded,
+    Event,
+    Evicted,
+    Freed,
+    Prefilled,
+    Published,
+    StateFolded,
+)
+from replaylife.lifecycle.snapshot import Owner, SlotView, Snapshot, Transition, Violation
+from replaylife.lifecycle.trace.succession import broken, differences
+
+_CURSOR = frozenset({"ring", "write_pos", "device_write_pos"})
+_STATE = frozenset({"temporal", "conv", "conv_checkpoint", "written"})
+MAY_WRITE: dict[type[Event], frozenset[str]] = {
+    Allocated: _STATE | _CURSOR,  # cleared, the cursor at 0
+    CheckpointCopied: _STATE | _CURSOR,  # of the destination; the source stays
+    StateFolded: _STATE - {"conv"} | _CURSOR,
+    Prefilled: _STATE,
+    Decoded: _CURSOR | {"conv"},  # with ReplaySSM off: _STATE
+    Published: _CURSOR | {"conv"},  # a donation leaves the checkpoint alone
+    Freed: _CURSOR | {"conv"},  # a donation that the tree did not take
+}
+EMPTIES = (Allocated, CheckpointCopied, StateFolded, Published, Freed)
+
+
+def slots(t: Transition) -> Iterator[Violation]:
+    """Check owners, the free list, and every slot that changed."""
+    yield from _owners(t)
+    yield from _free_list(t)
+    events = _by_slot(t.events)
+    wrong: list[Violation] = []
+    lengths = _lengths(t, wrong)
+    yield from wrong
+    for before, after in zip(t.before.slots, t.after.slots, strict=True):
+        if before is not after:
+            yield from _fields(t, before, after, events[after.index])
+            yield from _ring(t, before, after, events[after.index])
+        if after.temporal.length not in lengths[after.index]:
+            yield _temporal(t, before, after, lengths[after.index])
+    yield from _cursors(t)
+
+
+def _owners(t: Transition) -> Iterator[Violation]:
+    owners = _owners_of(t.after)
+    for slot in t.after.slots:
+        if Counter(slot.owners) != owners[slot.index]:
+            expected = " and ".join(map(str, owners[slot.index].elements())) or "nobody"
+            found = " and ".join(map(str, slot.owners)) or "nobody"
+            why = "free list, nodes and requests of the same snapshot say"
+            yield broken(t, f"slot {slot.index}", "owners", found, expected, why)
+
+
+def _owners_of(snapshot: Snapshot) -> defaultdict[int, Counter[Owner]]:
+    owners: defaultdict[int, Counter[Owner]] = defaultdict(Counter)
+    owners[0][Owner("reserved")] += 1
+    for slot in snapshot.free_slots:
+        owners[slot][Owner("free")] += 1
+    for node in snapshot.nodes:
+        if node.state is not None:
+            owners[node.state][Owner("tree", str(node.id))] += 1
+    for request in snapshot.requests:
+        if request.slot is not None:
+            owners[request.slot][Owner("request", request.id)] += 1
+    return owners
+
+
+def _free_list(t: Transition) -> Iterator[Violation]:
+    """Follow the free list through the events: a slot is taken from it, or put back, only as they say."""
+    free = Counter(t.before.free_slots)
+    for event in t.events:
+        if isinstance(event, Allocated):
+            if free[event.slot] < 1:
+                why = "a slot that is handed out was on the free list"
+                yield broken(
+                    t, f"slot {event.slot}", "Allocated", "while it was not free", "a free slot", why
+                )
+            free[event.slot] -= 1
+        elif isinstance(event, Freed):
+            free[event.slot] += 1
+        elif isinstance(event, Evicted):
+            free.update(event.slots)
+    found = Counter(t.after.free_slots)
+    for slot in sorted(slot for slot in free.keys() | found.keys() if free[slot] != found[slot]):
+        why = "counted through Allocated, Freed and Evicted events"
+        yield broken(t, f"slot {slot}", "free_slots", _times(found[slot]), _times(free[slot]), why)
+
+
+def _times(count: int) -> str:
+    return f"has it {count} times"
+
+
+def _by_slot(events: Iterable[Event]) -> defaultdict[int, list[Event]]:
+    """The events that may write each slot."""
+    found: defaultdict[int, list[Event]] = defaultdict(list)
+    for event in events:
+        if isinstance(event, CheckpointCopied):
+            found[event.dst].append(event)
+        elif isinstance(event, tuple(MAY_WRITE)):
+            found[event.slot].append(event)  # type: ignore[union-attr]  # all but the copy have a slot
+    return found
+
+
+def _fields(t: Transition, before: SlotView, after: SlotView, events: list[Event]) -> Iterator[Violation]:
+    allowed = {"owners"}.union(*(MAY_WRITE[type(event)] for event in events))
+    if t.before.ring_length is None and any(isinstance(event, Decoded) for event in events):
+        allowed |= _STATE
+    for name in differences(before, after):
+        if name not in allowed:
+            old, new = getattr(before, name), getattr(after, name)
+            yield broken(t, f"slot {after.index}", name, _brief(new), _brief(old), "no event writes it")
+    if after.written not in (before.written, t.step):
+        why = "it is the step that wrote temporal"
+        yield broken(t, f"slot {after.index}", "written", after.written, f"{before.written} or {t.step}", why)
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, tuple) and hasattr(value, "length"):
+        return f"covers {value.length} tokens"
+    return f"of {len(value)} records" if isinstance(value, tuple) else str(value)
+
+
+def _ring(t: Transition, before: SlotView, after: SlotView, events: list[Event]) -> Iterator[Violation]:
+    """Records are appended by decode steps, one each, and never change while they are pending."""
+    if after.write_pos is not None and after.write_pos != len(after.ring):
+        why = "the pending records are those up to write_pos"
+        yield broken(t, f"slot {after.index}", "write_pos", after.write_pos, len(after.ring), why)
+    if not events or any(isinstance(event, EMPTIES) for event in events):
+        return  # with no event at all, any change of the ring has been reported as such
+    kept = after.ring[: len(before.ring)]
+    if kept != before.ring:
+        why = "pending records stay until they are folded"
+        found, expected = (f"of {len(ring)} records, other ones" for ring in (after.ring, before.ring))
+        yield broken(t, f"slot {after.index}", "ring", found, expected.removesuffix(", other ones"), why)
+    appended, decoded = len(after.ring) - len(kept), sum(isinstance(event, Decoded) for event in events)
+    if t.after.ring_length is not None and appended != decoded and kept == before.ring:
+        why = "a decode step appends one record"
+        expected = f"of {len(before.ring) + decoded} records"
+        yield broken(t, f"slot {after.index}", "ring", f"of {len(after.ring)} records", expected, why)
+
+
+def _lengths(t: Transition, wrong: list[Violation]) -> dict[int, set[int]]:
+    """The lengths that each temporal can have: copied, folded and absorbed as the events say.
+
+    Appends to ``wrong`` what an event claims about a length against the events before it.
+    """
+    lengths = {slot.index: {slot.temporal.length} for slot in t.before.slots}
+    for event in t.events:
+        match event:
+            case Allocated(slot=slot):
+                lengths[slot] |= {0}  # cleared, unless a copy is to fill it
+            case CheckpointCopied(src=src, dst=dst):
+                lengths[dst] = set(lengths[src])
+                wrong += _claim(t, event, dst, lengths)
+            case StateFolded(slot=slot, records=records):
+                lengths[slot] = {length + records for length in lengths[slot]}
+                wrong += _claim(t, event, slot, lengths)
+            case Prefilled(slot=slot, start=start, end=end):
+                lengths[slot] = {length + end - start for length in lengths[slot]}
+            case Decoded(slot=slot) if t.before.ring_length is None:
+                lengths[slot] = {length + 1 for length in lengths[slot]}
+    return lengths
+
+
+def _claim(
+    t: Transition, event: StateFolded | CheckpointCopied, slot: int, lengths: dict[int, set[int]]
+) -> Iterator[Violation]:
+    if event.length not in lengths[slot]:
+        kind, why = type(event).__name__, "temporal of the slot then covers"
+        yield broken(t, f"slot {slot}", f"{kind}.length", event.length, _either(lengths[slot]), why)
+
+
+def _either(lengths: set[int]) -> str:
+    return " or ".join(str(length) for length in sorted(lengths))
+
+
+def _temporal(t: Transition, before: SlotView, after: SlotView, possible: set[int]) -> Violation:
+    expected, why = (
+        _either(possible),
+        f"it covered {before.temporal.length}, and with what events copy, fold and absorb",
+    )
+    subject = f"slot {after.index}"
+    return broken(t, subject, "temporal", f"covers {after.temporal.length} tokens", expected, why)
+
+
+def _cursors(t: Transition) -> Iterator[Violation]:
+    """The cursors that Decoded events state are those of the snapshots around the step."""
+    for event in t.events:
+        if isinstance(event, Decoded):
+            sides = {"before": (event.cursor_before, t.before), "after": (event.cursor_after, t.after)}
+            for side, (stated, snapshot) in sides.items():
+                shown = snapshot.slots[event.slot].write_pos
+                if stated != shown:
+                    why = f"write_pos {side} the step is"
+                    yield broken(t, f"slot {event.slot}", f"Decoded.cursor_{side}", stated, shown, why)

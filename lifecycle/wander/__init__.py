@@ -1,0 +1,1 @@
+"""The random legal player: moves, choices, situations, and the shortest way to a violation."""

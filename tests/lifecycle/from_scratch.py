@@ -1,0 +1,105 @@
+"""Snapshots built anew from pool, tree and requests, knowing nothing of what was built before.
+
+Written apart from the engine's own snapshotter, and more slowly: it looks at everything each time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from replaylife.lifecycle.engine import ReferenceEngine
+from replaylife.lifecycle.snapshot import NodeView, Owner, RequestView, SlotView, Snapshot
+from replaylife.pool import EMPTY
+
+
+def snapshot_of(engine: ReferenceEngine) -> Snapshot:
+    store = engine.store
+    return Snapshot(
+        slots=tuple(_slot(engine, index) for index in range(store.pool.shape.slots)),
+        nodes=tuple(_node(engine, node) for node in store.tree.nodes()),
+        requests=tuple(_request(request) for request in engine.requests.values()),
+        free_slots=tuple(store.pool.allocator._free),
+        kv_capacity=store.kv.capacity,
+        kv_free=store.kv.capacity - store.kv.num_taken,
+        ring_length=engine.config.cache.ring_length if engine.config.cache.replayssm else None,
+        track_point=engine.config.cache.track_interval,
+        lru=tuple(node.id for node in store.tree._lru.values()),
+    )
+
+
+def _slot(engine: ReferenceEngine, index: int) -> SlotView:
+    pool, store = engine.store.pool, engine.store
+    owners = [Owner("reserved")] if index == 0 else []
+    owners += [Owner("free") for slot in pool.allocator._free if slot == index]
+    owners += [Owner("tree", str(i)) for i in sorted(n.id for n in store.tree.nodes() if n.state == index)]
+    owners += [Owner("request", n) for n in sorted(n for n, r in engine.requests.items() if r.slot == index)]
+    entry = pool.ledger.slots[index]
+    cursor = None if pool.write_pos is None else pool.write_pos[index]
+    on_device = cursor if pool.tensors is None else pool.tensors.cursors()
+    return SlotView(
+        index=index,
+        owners=tuple(owners),
+        temporal=entry.temporal,
+        conv=entry.conv,
+        conv_checkpoint=entry.conv_checkpoint,
+        ring=tuple(entry.ring[: cursor or 0]),
+        write_pos=cursor,
+        device_write_pos=on_device[index] if isinstance(on_device, list) else on_device,
+        written=entry.written,
+    )
+
+
+def _node(engine: ReferenceEngine, node: Any) -> NodeView:
+    return NodeView(
+        id=node.id,
+        parent=None if node.parent is engine.store.tree.root else node.parent.id,
+        key=EMPTY.after(node.key()),
+        kv_tokens=len(node.edge),
+        state=node.state,
+        state_lock=node.state_lock,
+        kv_lock=node.kv_lock,
+        recency=node.recency,
+        published=0 if node.state is None else engine.store.published.get(node.id, 0),
+        first_token=node.key()[-len(node.edge)],
+    )
+
+
+def _request(request: Any) -> RequestView:
+    return RequestView(
+        id=request.id,
+        phase=request.phase,
+        prompt_len=request.prompt_len,
+        scheduled=request.scheduled,
+        executed=request.executed,
+        committed=request.committed,
+        tokens=EMPTY.after(request.tokens[: request.executed]),
+        cached=request.cached,
+        slot=request.slot,
+        locked=request.locked.id if request.locked else None,
+        kv_tokens=request.kv_tokens,
+        pending_cow=tuple(request.pending_cow) if request.pending_cow else None,
+        copies=request.copies,
+    )
+
+
+def world_of(engine: ReferenceEngine) -> tuple[Any, ...]:
+    """Everything an action could change, as plain comparable data: counters, queues and caches included."""
+    pool, tree, store = engine.store.pool, engine.store.tree, engine.store
+    return (
+        engine.snapshot(),
+        snapshot_of(engine),
+        engine._step,
+        pool.step,
+        sorted(pool.touched),
+        [repr(slot) for slot in pool.ledger.slots],
+        None if pool.write_pos is None else list(pool.write_pos),
+        [(n.id, n.key(), n.edge, n.state, n.state_lock, n.kv_lock, n.recency) for n in tree.nodes()],
+        (tree._clock, tree._next_id, tree.num_kv_tokens, sorted(tree.touched), sorted(tree._slots)),
+        (tree.root.kv_lock, tree.root.state_lock),
+        (sorted(tree._leaves._heap), sorted(tree._leaves._queued)),
+        dict(store.published),
+        dict(store.retracted),
+        list(store.events),
+        [repr(request) for request in engine.requests.values()],
+        sorted(engine._snapshotter.touched_requests),
+    )

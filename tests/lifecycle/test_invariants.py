@@ -1,0 +1,330 @@
+"""Each invariant on transitions made by hand: the smallest that breaks it, and the same one set right."""
+
+# ruff: noqa: E501 - the table has one row per case
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import pytest
+
+from replaylife.lifecycle.actions import Action, EvictStates, Finish, Forward
+from replaylife.lifecycle.events import (
+    CheckpointCopied,
+    Decoded,
+    Event,
+    Evicted,
+    Matched,
+    Published,
+    StateFolded,
+)
+from replaylife.lifecycle.invariants import INVARIANTS
+from replaylife.lifecycle.protocol import Capabilities
+from replaylife.lifecycle.snapshot import (
+    Changed,
+    Measurement,
+    NodeView,
+    Owner,
+    RequestView,
+    SlotView,
+    Snapshot,
+    Transition,
+    Violation,
+)
+from replaylife.pool import EMPTY, Fold, Record
+
+RING, TRACK = 4, 8
+FINISH = Finish("a")
+
+
+def fold(length: int, first: int = 0) -> Fold:
+    """The fold of tokens ``first, first + 1, ...``."""
+    return EMPTY.after(range(first, first + length))
+
+
+def slot(
+    index: int, kind: str = "free", who: str = "", length: int = 0, pending: int = 0, **fields: Any
+) -> SlotView:
+    """A slot whose components agree, with the last ``pending`` tokens in the ring."""
+    at = length + pending
+    view = SlotView(
+        index=index,
+        owners=(Owner(kind, who),),  # type: ignore[arg-type]  # a test's own word
+        temporal=fold(length),
+        conv=fold(at),
+        conv_checkpoint=fold(length),
+        ring=tuple(Record(who, position, position) for position in range(length, at)),
+        write_pos=pending,
+        device_write_pos=pending,
+        written=1,
+    )
+    return replace(view, **fields)
+
+
+def node(number: int, key: int, state: int | None, parent: int | None = None, **fields: Any) -> NodeView:
+    view = NodeView(number, parent, fold(key), key, state, 0, 0, number, 1, 0)
+    return replace(view, **fields)
+
+
+def request(name: str = "a", at: int = 6, slot: int | None = 1, **fields: Any) -> RequestView:
+    view = RequestView(name, "decode", 4, at, at, at, fold(at), 0, slot, None, at, None, 0)
+    return replace(view, **fields)
+
+
+def world(*views: Any, **fields: Any) -> Snapshot:
+    """A pool of four slots, those not given being free; locks, LRU list and token counts added up."""
+    slots = {0: slot(0, "reserved"), 1: slot(1), 2: slot(2), 3: slot(3)}
+    slots |= {view.index: view for view in views if isinstance(view, SlotView)}
+    nodes = tuple(view for view in views if isinstance(view, NodeView))
+    requests = tuple(view for view in views if isinstance(view, RequestView))
+    taken = sum(view.kv_tokens for view in (*nodes, *requests))
+    snapshot = Snapshot(
+        slots=tuple(slots.values()),
+        nodes=nodes,
+        requests=requests,
+        free_slots=tuple(s.index for s in slots.values() if Owner("free") in s.owners),
+        kv_capacity=64,
+        kv_free=64 - taken,
+        ring_length=RING,
+        track_point=TRACK,
+        lru=tuple(view.id for view in nodes if view.state is not None),
+    )
+    return replace(snapshot, **fields)
+
+
+def step(
+    after: Snapshot,
+    *events: Event,
+    before: Snapshot | None = None,
+    action: Action = FINISH,
+    number: int = 7,
+) -> Transition:
+    return Transition(number, before or after, action, events, after)
+
+
+class Case(NamedTuple):
+    """A transition that breaks one invariant, its clean twin, and the violation's subject and both sides."""
+
+    broken: Transition
+    clean: Transition
+    subject: str
+    found: str
+    expected: str
+
+
+def tree_of(state: SlotView, key: int = 6, **fields: Any) -> Snapshot:
+    return world(state, node(1, key, state.index, **fields))
+
+
+def running(view: SlotView, **fields: Any) -> Snapshot:
+    return world(view, request(**fields))
+
+
+def copied(pending: int) -> Transition:
+    return step(tree_of(slot(2, "tree", "1", 6)), CheckpointCopied(1, 2, pending, 6, "publish", "a"))
+
+
+def decoded(position: int, before: int, after: int) -> Decoded:
+    return Decoded("a", 1, position, 9, before, after, tracked=False)
+
+
+def measured(kind: str, error: float, **fields: Any) -> Transition:
+    found = Measurement(kind, "node 1", "temporal", 6, error, 1e-5, "layer 2")  # type: ignore[arg-type]
+    return step(replace(tree_of(slot(1, "tree", "1", 6)), measurements=(replace(found, **fields),)))
+
+
+def decode_step(before: int, after: int, *folds: StateFolded, position: int = 5) -> Transition:
+    at = position + 1
+    folded = at - after
+    return step(
+        running(slot(1, "request", "a", folded, after), at=at),
+        *folds,
+        decoded(position, before, after),
+        before=running(slot(1, "request", "a", at - 1 - before, before), at=at - 1),
+        action=Forward(("a",)),
+    )
+
+
+def reused(cursor: int) -> Transition:
+    return step(running(slot(1, "request", "a", 6 - cursor, cursor)), before=world())
+
+
+def locked(state_lock: int, kv_lock: int) -> Transition:
+    holder = request(at=8, slot=2, locked=1)
+    held = node(1, 6, 1, state_lock=state_lock, kv_lock=kv_lock)
+    return step(world(slot(1, "tree", "1", 6), slot(2, "request", "a", 8), held, holder))
+
+
+def evicted_under(state: int | None) -> Transition:
+    holder = request(at=8, slot=2, locked=1)
+    before = world(slot(1, "tree", "1", 6), slot(2, "request", "a", 8), node(1, 6, 1, state_lock=1), holder)
+    after = world(slot(2, "request", "a", 8), node(1, 6, state, state_lock=1), holder)
+    return step(after, before=before, action=EvictStates(1))
+
+
+def refreshed(*events: Event) -> Transition:
+    state = slot(1, "tree", "1", 6)
+    return step(tree_of(state, recency=9), *events, before=tree_of(state, recency=1))
+
+
+def evicts(victim: int) -> Transition:
+    slots = slot(1, "tree", "1", 6), slot(2, "tree", "2", 6)
+    nodes = node(1, 6, 1), node(2, 6, 2, first_token=5)
+    kept = 2 - victim
+    return step(
+        world(slots[kept], nodes[kept]),
+        Evicted("state", (victim,), 6, (), (victim,)),
+        before=world(*slots, *nodes),
+        action=EvictStates(1),
+    )
+
+
+def pinned(locks: int | None) -> Transition:
+    waiting = request(slot=2, at=4, pending_cow=(1, 2), locked=locks, cached=4)
+    return step(world(slot(1, "tree", "1", 4), slot(2, "request", "a"), node(1, 4, 1, state_lock=1), waiting))
+
+
+OTHER = Record("b", 4, 4)
+CASES: dict[str, dict[str, Case]] = {
+    "key-matches-state": {
+        "too short": Case(step(tree_of(slot(1, "tree", "1", 6), key=8)), step(tree_of(slot(1, "tree", "1", 8), key=8)), "node 1", "temporal covers 6 tokens", "the key's 8 tokens"),
+        "too long": Case(step(tree_of(slot(1, "tree", "1", 6), key=5)), step(tree_of(slot(1, "tree", "1", 5), key=5)), "node 1", "temporal covers 6 tokens", "the key's 5 tokens"),
+        "another's": Case(step(tree_of(slot(1, "tree", "1", 6, temporal=fold(6, 50)))), step(tree_of(slot(1, "tree", "1", 6))), "node 1", "temporal covers 6 (other tokens) tokens", "the key's 6 tokens"),
+    },
+    "components-agree": {
+        "window ahead": Case(step(tree_of(slot(1, "tree", "1", 6, conv=fold(8)))), step(tree_of(slot(1, "tree", "1", 6))), "node 1", "conv at 8", "temporal's position 6"),
+        "both windows ahead": Case(step(tree_of(slot(1, "tree", "1", 6, conv=fold(8), conv_checkpoint=fold(8)))), step(tree_of(slot(1, "tree", "1", 6, conv_checkpoint=None))), "node 1", "conv and conv_checkpoint at 8", "temporal's position 6"),
+    },
+    "live-state-complete": {
+        "a record missing": Case(step(running(slot(1, "request", "a", 4, 1, conv=fold(6)))), step(running(slot(1, "request", "a", 4, 2))), "request a", "checkpoint + ring covers 5 tokens", "the 6 executed tokens"),
+        "window behind": Case(step(running(slot(1, "request", "a", 4, 2, conv=fold(5)))), step(running(slot(1, "request", "a", 6))), "request a", "conv covers 5 tokens", "the 6 executed tokens"),
+    },
+    "ring-owned": {
+        "another's record": Case(step(running(slot(1, "request", "a", 4, 2, ring=(OTHER, Record("a", 5, 5))))), step(running(slot(1, "request", "a", 4, 2))), "slot 1", "ring[0] holds b's token 5", "a's token 5"),
+        "another position": Case(step(running(slot(1, "request", "a", 4, 2, ring=(Record("a", 4, 4), Record("a", 4, 5))))), step(running(slot(1, "request", "a", 3, 3))), "slot 1", "ring[1] holds a's token 5", "a's token 6"),
+        "no record": Case(step(running(slot(1, "request", "a", 5, 1, ring=(None,)))), step(running(slot(1, "request", "a", 5, 1))), "slot 1", "ring[0] holds nothing ever written", "a's token 6"),
+    },
+    "slot-has-one-owner": {
+        "two": Case(step(world(slot(1, owners=(Owner("free"), Owner("tree", "1"))))), step(world(slot(1))), "slot 1", "owned by free, tree 1", "one owner"),
+        "none": Case(step(world(slot(1, owners=()))), step(world(slot(1, "request", "a"))), "slot 1", "owned by nobody", "one owner"),
+    },
+    "slots-conserved": {
+        "lost": Case(step(world(free_slots=(1, 2))), step(world(free_slots=(1, 2, 3))), "pool", "2 slots accounted for", "3"),
+        "twice": Case(step(world(free_slots=(1, 2, 3, 3))), step(world()), "slot 3", "2 times on the free list", "each of slots 1..3 at most once"),
+        "the reserved one": Case(step(world(free_slots=(0, 1, 2, 3))), step(world()), "slot 0", "1 times on the free list", "each of slots 1..3 at most once"),
+        "tokens": Case(step(world(kv_free=63)), step(world()), "key-value tokens", "0 in the tree + 0 in requests + 63 free", "64"),
+    },
+    "cow-source-folded": {
+        "copied": Case(copied(2), copied(0), "slot 1", "copied with 2 records pending", "write_pos 0"),
+        "to be copied": Case(step(world(slot(1, "tree", "1", 4, 2), request(slot=2, pending_cow=(1, 2)))), step(world(slot(1, "tree", "1", 6), request(slot=2, pending_cow=(1, 2)))), "slot 1", "copied with 2 records pending", "write_pos 0"),
+    },
+    "cow-source-pinned": {
+        "no lock": Case(pinned(None), pinned(1), "request a", "copy source slot 1, locked: no node", "a lock on the node whose state is slot 1"),
+        "a node that is gone": Case(pinned(4), pinned(1), "request a", "copy source slot 1, locked: no node", "a lock on the node whose state is slot 1"),
+    },
+    "cow-once": {
+        "twice": Case(step(running(slot(1, "request", "a", 6), copies=2)), step(running(slot(1, "request", "a", 6), copies=1)), "request a", "2 copies run, and none is recorded", "one copy, then none recorded"),
+        "left over": Case(step(running(slot(1, "request", "a", 6), copies=1, cached=4, pending_cow=(2, 1))), step(running(slot(1, "request", "a", 6), cached=6, pending_cow=(2, 1))), "request a", "1 copies run, and one more is recorded", "one copy, then none recorded"),
+    },
+    "cursor-in-range": {
+        "full between steps": Case(step(running(slot(1, "request", "a", 2, 4))), step(running(slot(1, "request", "a", 3, 3))), "slot 1", "write_pos 4", "0..3"),
+        "in the tree": Case(step(tree_of(slot(1, "tree", "1", 4, 2))), step(tree_of(slot(1, "tree", "1", 6))), "slot 1", "write_pos 2 in a tree-owned slot", "0"),
+        "another on the device": Case(step(running(slot(1, "request", "a", 4, 2, device_write_pos=1))), step(running(slot(1, "request", "a", 4, 2))), "slot 1", "write_pos 1 on the device", "2"),
+    },
+    "cursor-reset-on-reuse": {"kept": Case(reused(2), reused(0), "slot 1", "write_pos 2", "0")},
+    "cursor-advances-once": {
+        "twice": Case(decode_step(1, 3), decode_step(1, 2), "slot 1", "cursor moved by 2", "1"),
+        "a fold of too few": Case(decode_step(3, 0, StateFolded(1, 3, 6, False)), decode_step(3, 0, StateFolded(1, 4, 6, False)), "slot 1", "cursor moved by 0", "1"),
+    },
+    "tracked-means-folded": {
+        "pending": Case(decode_step(1, 2, position=TRACK - 1), decode_step(1, 0, StateFolded(1, 2, 8, True), position=TRACK - 1), "request a", "temporal at 6, 2 pending", "temporal at 8, 0 pending"),
+        "one token later it may be": Case(decode_step(2, 3, position=TRACK - 1), decode_step(2, 3, position=TRACK), "request a", "temporal at 5, 3 pending", "temporal at 8, 0 pending"),
+    },
+    "locks-balanced": {
+        "missing": Case(locked(0, 0), locked(1, 1), "node 1", "state lock 0, key-value lock 0", "1 and 1"),
+        "left over": Case(step(tree_of(slot(1, "tree", "1", 6), state_lock=1, kv_lock=1)), step(tree_of(slot(1, "tree", "1", 6))), "node 1", "state lock 1, key-value lock 1", "0 and 0"),
+    },
+    "locked-survives": {
+        "state": Case(evicted_under(None), evicted_under(1), "node 1", "has lost its state (slot 1)", "held by request a"),
+    },
+    "recency-follows-use": {
+        "not used": Case(refreshed(), refreshed(Published("a", 1, 1, 6, "chunk")), "node 1", "recency 1 -> 9", "unchanged"),
+        "asked only": Case(refreshed(Matched(None, 6, 6, 1)), refreshed(Matched("a", 6, 6, 1)), "node 1", "recency 1 -> 9", "unchanged"),
+        "order of eviction": Case(evicts(2), evicts(1), "node 2", "evicted at recency 2", "node 1 at 1 goes first"),
+    },
+    "tree-well-formed": {
+        "empty edge": Case(step(world(node(1, 6, None, kv_tokens=0))), step(world(node(1, 6, None))), "node 1", "edge of 0 tokens, 1 siblings starting alike", "a non-empty edge, its first token unlike its siblings'"),
+        "LRU list": Case(step(replace(tree_of(slot(1, "tree", "1", 6)), lru=())), step(tree_of(slot(1, "tree", "1", 6))), "LRU list", "nodes none", "nodes 1"),
+        "moved state": Case(step(world(slot(1, "tree", "2", 6), node(2, 3, 1)), before=tree_of(slot(1, "tree", "1", 6))), step(tree_of(slot(1, "tree", "1", 6))), "node 2", "slot 1 under a key of 3", "its key of 6"),
+    },
+    "state-matches-oracle": {
+        "off": Case(measured("state", 2e-3), measured("state", 9e-6), "node 1", "temporal off by 2.0e-03", "at most 1e-05"),
+        "not a number": Case(measured("state", float("nan")), measured("state", 1e-5), "node 1", "temporal off by nan", "at most 1e-05"),
+    },
+    "warm-equals-cold": {
+        "off": Case(measured("logits", 0.5, subject="request a"), measured("logits", 0.0, subject="request a"), "request a", "logits at position 6 off by 5.0e-01", "at most 1e-05"),
+    },
+    "tensors-testify": {
+        "another record": Case(measured("witness", 3, subject="slot 1", tolerance=0.0), measured("witness", 0, subject="slot 1", tolerance=0.0), "slot 1", "temporal: 3 columns differ", "none"),
+    },
+}  # fmt: skip
+ROWS = [(invariant, name) for invariant, cases in CASES.items() for name in cases]
+each_case = pytest.mark.parametrize(("invariant", "case"), ROWS, ids=str)
+
+
+def violations(invariant: str, t: Transition) -> list[Violation]:
+    return list(INVARIANTS[invariant]().violations(t))
+
+
+def test_every_invariant_has_a_case() -> None:
+    assert set(CASES) == set(INVARIANTS)
+    assert len(ROWS) >= 35
+
+
+@each_case
+def test_the_smallest_violation_is_found_with_both_sides(invariant: str, case: str) -> None:
+    made = CASES[invariant][case]
+    (violation,) = violations(invariant, made.broken)
+    assert (violation.invariant, violation.subject) == (invariant, made.subject)
+    assert (violation.found, violation.expected) == (made.found, made.expected)
+    assert violation.proof[-1] == f"Contradiction with {invariant}: {INVARIANTS[invariant].claim}."
+    assert len(violation.proof) >= 2
+
+
+@each_case
+def test_its_clean_twin_is_clean(invariant: str, case: str) -> None:
+    assert violations(invariant, CASES[invariant][case].clean) == []
+
+
+@each_case
+def test_it_is_found_too_when_everything_is_named_as_changed(invariant: str, case: str) -> None:
+    broken = CASES[invariant][case].broken
+    everything = Changed(
+        frozenset(range(4)), frozenset(n.id for n in broken.after.nodes), frozenset({"a", "b"})
+    )
+    assert violations(invariant, replace(broken, changed=everything)) == violations(invariant, broken)
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "absent"),
+    [
+        (Capabilities(replayssm=True, numeric=True, witness=True), set()),
+        (
+            Capabilities(replayssm=False, numeric=True, witness=True),
+            {
+                *("ring-owned", "cow-source-folded", "cursor-in-range", "cursor-reset-on-reuse"),
+                *("cursor-advances-once", "tracked-means-folded"),
+            },
+        ),
+        (
+            Capabilities(replayssm=True, numeric=False, witness=False),
+            {"state-matches-oracle", "warm-equals-cold", "tensors-testify"},
+        ),
+    ],
+    ids=["all", "no ring", "no tensors"],
+)
+def test_an_invariant_applies_where_the_engine_can_express_it(
+    capabilities: Capabilities, absent: set[str]
+) -> None:
+    assert {name for name, kind in INVARIANTS.items() if not kind().applies_to(capabilities)} == absent
