@@ -14,9 +14,9 @@ print(f"{name}, CUDA {torch.version.cuda}, torch {torch.__version__}, triton {tr
 PY
 nvidia-smi --query-gpu=driver_version --format=csv,noheader | sed 's/^/driver /'
 
-echo; echo "== kernel tests, the worked example, the faults and the cache_finished_req regressions"
+echo; echo "== kernel tests, worked example, faults, strategies, CUDA graph, cache_finished_req regressions"
 python3 -P -m pytest tests/kernels tests/lifecycle/test_multiturn.py tests/lifecycle/test_faults.py \
-    tests/regression -q -p no:cacheprovider --durations=5 || failed=1
+    tests/lifecycle/test_strategies.py tests/lifecycle/test_graph_mode.py tests/regression -q -p no:cacheprovider --durations=5 || failed=1
 
 echo; echo "== replaylife run multiturn on compiled Triton"
 for gate in gdn kda; do
@@ -24,6 +24,12 @@ for gate in gdn kda; do
         python3 -m replaylife run multiturn --backend triton --device cuda --gate "$gate" \
             --state-dtype "$dtype" --quiet || failed=1
     done
+done
+
+echo; echo "== strategies, overlap and one captured CUDA graph on compiled Triton"
+for scenario in extra-buffer-multiturn extra-buffer-lazy-multiturn align-multiturn overlap-multiturn mixed-batch \
+    graph-mode; do
+    python3 -m replaylife run "$scenario" --backend triton --device cuda --quiet || failed=1
 done
 
 echo; echo "== the witness, and the two finish faults, on compiled Triton"

@@ -245,7 +245,7 @@ class ReferenceEngine:
         self.store.give_up_slot(request, "retracted" if retracted else "aborted")
         self.strategy.close(request)
         self.store.release(request)
-        self.store.events.append(Released(request.id, pending, retracted))
+        self.store.events.append(Released(request.id, pending, retracted, request.committed))
         return pending
 
     def _finish(self, request: Request) -> None:

@@ -153,11 +153,15 @@ class Evicted:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """A request, retracted or aborted, gave up all it held; ``pending`` records were in its ring."""
+    """A request, retracted or aborted, gave up all it held.
+
+    ``pending`` records were in its ring; the host had seen ``committed`` of its tokens go in.
+    """
 
     request: str
     pending: int
     retracted: bool
+    committed: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ class PlannedRow:
     """One request's part of a step: tokens ``[start, end)``, and the checkpoints to be left on the way.
 
     ``slot`` is the request's when the step is scheduled. ``decode`` rows have one token; the others are
-    prefill chunks. ``copies`` are in order of length.
+    prefill chunks. ``copies`` are in order of length; ``published`` once the strategy has committed them.
     """
 
     request: Request
@@ -31,6 +31,7 @@ class PlannedRow:
     end: int
     decode: bool
     copies: list[PlannedCopy] = field(default_factory=list)
+    published: bool = False
 
 
 @dataclass(slots=True)

@@ -82,26 +82,29 @@ class Stepper:
         request = row.request
         self.store.run_cow(request)
         self.store.fold(request, row.slot)
-        sampled = 0
         for stop, copies in self._stops(row):
-            if stop > request.executed:
-                sampled = self._write_prefill(request, row.slot, request.executed, stop)
-                request.execute_to(stop)
-                request.folded = stop
+            sampled = self._write_prefill(request, row.slot, request.executed, stop)
+            request.execute_to(stop)
+            request.folded = stop
+            if stop == row.end:
+                self._end_chunk(row, sampled)
             for copy in copies:
                 self._leave(row, copy)
-        last = row.end == request.prompt_len
+
+    def _stops(self, row: PlannedRow) -> list[tuple[int, list[PlannedCopy]]]:
+        """The lengths at which a chunk stops, its end the last, with the checkpoints left exactly there."""
+        lengths = sorted({row.end, *(copy.length for copy in row.copies)})
+        return [(length, [copy for copy in row.copies if copy.length == length]) for length in lengths]
+
+    def _end_chunk(self, row: PlannedRow, sampled: int) -> None:
+        """Book a chunk that has run to its end; the prompt's last one has sampled the first reply token."""
+        request, last = row.request, row.end == row.request.prompt_len
         if last:
             request.tokens.append(sampled)
         self._touch(request)
         self.store.events.append(
             Prefilled(request.id, row.slot, row.start, row.end, sampled if last else None)
         )
-
-    def _stops(self, row: PlannedRow) -> list[tuple[int, list[PlannedCopy]]]:
-        """The lengths at which a chunk stops, each with the checkpoints that are left exactly there."""
-        stops = [(copy.length, [copy]) for copy in row.copies]
-        return [*stops, (row.end, [])]
 
     def _leave(self, row: PlannedRow, copy: PlannedCopy) -> None:
         """Write a planned checkpoint: the state as it stands now."""
@@ -178,9 +181,15 @@ class Stepper:
             self._touch(request)
             if request.closing is None:
                 request.commit_to(row.end)
-                self.strategy.commit(row)
+                self._publish(row)
             else:
                 self.strategy.discard(row)
                 discarded.append(request.id)
         self.store.events.append(StepCommitted(step.number, tuple(discarded)))
         yield from (row.request for row in step.rows if row.request.closing and not row.request.in_flight)
+
+    def _publish(self, row: PlannedRow) -> None:
+        """Let the strategy publish or stamp what the row has left, once."""
+        if not row.published:
+            row.published = True
+            self.strategy.commit(row)

@@ -23,8 +23,7 @@ class _PublishedAtSchedule(Stepper):
         step = super().schedule(decodes, chunks, pad_to)
         for row in step.rows:
             if not row.decode:
-                self.strategy.commit(row)
-                row.copies.clear()
+                self._publish(row)
         return step
 
 
@@ -98,7 +97,7 @@ PUBLISH_AT_SCHEDULE = Fault(
     right_value="publish when the step that wrote the state has committed",
     scenario="publish-at-schedule",
     mixin=_PublishedAtSchedule,
-    ledger=("written-before-published", "key-matches-state"),
+    ledger=("written-before-published", "key-matches-state", "slot-has-one-owner"),
     numeric=("state-matches-oracle",),
 )
 
@@ -189,7 +188,7 @@ CURSORS_STAY_WITH_ROWS = Fault(
     scenario="cursors-stay-with-rows",
     mixin=_CursorsStayWithRows,
     ledger=(),
-    numeric=("state-matches-oracle", "warm-equals-cold"),
+    numeric=("state-matches-oracle",),
 )
 
 END_WITH_STEPS_IN_FLIGHT = Fault(
@@ -203,7 +202,7 @@ END_WITH_STEPS_IN_FLIGHT = Fault(
     right_value="wait for the step, then donate up to the last fold",
     scenario="end-with-steps-in-flight",
     mixin=_EndsWithStepsInFlight,
-    ledger=("checkpoint-immutable", "components-agree", "cursor-in-range"),
+    ledger=("checkpoint-immutable", "components-agree", "cursor-in-range", "step-writes-its-rows"),
     numeric=("state-matches-oracle", "warm-equals-cold"),
 )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from replaylife.lifecycle.actions import Execute, Forward
+from replaylife.lifecycle.events import Allocated, CheckpointCopied, Evicted, Freed, Published
+from replaylife.lifecycle.events import Evicted
 from replaylife.lifecycle.invariants.base import Invariant, nodes_of, requests_of, slot_view, slots_of
 from replaylife.lifecycle.protocol import Capabilities
 from replaylife.lifecycle.snapshot import SlotView, Transition, Violation
@@ -46,9 +48,10 @@ class CheckpointImmutable(Invariant):
     claim = "a tree-owned slot does not change after it was published"
 
     def violations(self, t: Transition) -> Iterable[Violation]:
-        """Check every changed slot that one node owned before and still does."""
+        """Check every changed slot that one node owned before and still does, without an eviction between."""
+        evicted = {slot for event in t.events if isinstance(event, Evicted) for slot in event.slots}
         for slot in slots_of(t):
-            was = slot_view_before(t, slot.index)
+            was = None if slot.index in evicted else slot_view_before(t, slot.index)
             owner = slot.owners[0] if len(slot.owners) == 1 else None
             if was is None or owner is None or owner.kind != "tree" or was.owners != slot.owners:
                 continue
@@ -160,7 +163,7 @@ class PaddingInert(Invariant):
                     measured.subject,
                     measured.detail,
                     "none",
-                    f"Let step {t.step} ({t.action}) run with padded rows, none of them on {measured.subject}.",
+                    f"Let step {t.step} ({t.action}) run with padding; {measured.subject} is in no row.",
                     f"After it {measured.detail}.",
                     "Then whoever owns that slot has absorbed a token of nobody.",
                 )
@@ -176,10 +179,17 @@ def _contents(slot: SlotView) -> tuple[object, ...]:
 
 
 def _written_by(t: Transition) -> set[int | None]:
-    """The slots that a step may write: its requests', and those it copied to or took."""
-    requests = {request.id: request for request in (*t.before.requests, *t.after.requests)}
+    """The slots that a step may write: its requests' own, and those that it took, copied to or gave away."""
     named = {getattr(event, "request", None) for event in t.events}
-    slots: set[int | None] = {requests[name].slot for name in named if name in requests}
+    slots: set[int | None] = set()
+    for request in (*t.before.requests, *t.after.requests):
+        if request.id in named:
+            slots |= {request.slot, *request.track_slots}
     for event in t.events:
-        slots |= {getattr(event, "dst", None), getattr(event, "slot", None)}
+        if isinstance(event, CheckpointCopied):
+            slots.add(event.dst)
+        elif isinstance(event, Allocated | Freed | Published):
+            slots.add(event.slot)
+        elif isinstance(event, Evicted):
+            slots.update(event.slots)
     return slots

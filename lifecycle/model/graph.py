@@ -52,7 +52,7 @@ class GraphDecoder:
         buffer.copy_(torch.tensor(values, dtype=buffer.dtype))
 
     def _capture(self) -> None:
-        side = torch.cuda.Stream()
+        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # untyped in torch
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(2):  # compiles every kernel before the capture

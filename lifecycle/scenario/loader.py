@@ -108,7 +108,9 @@ def _rehearse(document: Document, parsed: ScenarioFile, numbers: list[int]) -> l
     model = ModelConfig(**parsed.model.model_dump())
     data = [document.data["steps"][number] for number in numbers]
     problems = rehearse(model, list(zip(lines, parsed.steps, strict=True)))
-    return problems + too_many_at_once(parsed.cache.slots, list(zip(lines, data, strict=True)))
+    return problems + too_many_at_once(
+        parsed.cache.slots, parsed.cache.strategy, list(zip(lines, data, strict=True))
+    )
 
 
 def _sound_part(document: Document, broken: set[tuple[int | str, ...]]) -> tuple[dict[str, Any], list[int]]:

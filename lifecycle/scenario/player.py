@@ -129,8 +129,8 @@ class Player:
         )
         played = self._book(line, transition)
         scene = self._scene
-        scene.snapshot, scene.events = transition.after, events
         scene.listen(events)
+        scene.snapshot, scene.events = transition.after, events
         scene.chronicle.listen(events, transition.after.measurements)
         scene.chronicle.fresh = played.fresh
         return played

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from replaylife.lifecycle.config import ModelConfig
-from replaylife.lifecycle.events import Decoded, Event, Prefilled
+from replaylife.lifecycle.events import Decoded, Event, Finished, Prefilled, Released
 from replaylife.lifecycle.scenario.expectations import Chronicle
 from replaylife.lifecycle.scenario.fields import Prompt
 from replaylife.lifecycle.scenario.prompts import prompt_tokens
@@ -17,7 +17,8 @@ from replaylife.lifecycle.snapshot import Snapshot
 class Scene:
     """The run so far: the engine's ``snapshot``, the last action's ``events``, every token of every request.
 
-    ``transcripts`` has the tokens by request, prompt and reply; ``chronicle`` what expectations ask for.
+    ``transcripts`` has the tokens by request, prompt and reply; ``chronicle`` what expectations
+    ask for.
     """
 
     model: ModelConfig
@@ -32,7 +33,16 @@ class Scene:
         return (*before, *prompt_tokens(prompt, owner, self.model.vocab, self.model.seed))
 
     def listen(self, events: Iterable[Event]) -> None:
-        """Append what was sampled to the transcripts."""
+        """Append what was sampled to the transcripts; cut what a request's end discarded.
+
+        A request's tokens are those that the host has seen go in, and the one sampled after them. Call it
+        while ``snapshot`` is still that before the events.
+        """
         for event in events:
             if isinstance(event, Decoded | Prefilled) and event.sampled is not None:
                 self.transcripts[event.request].append(event.sampled)
+            elif isinstance(event, Finished | Released):
+                request = self.snapshot.request(event.request)
+                known = event.committed + 1
+                if request is not None and known > request.prompt_len:
+                    del self.transcripts[event.request][known:]

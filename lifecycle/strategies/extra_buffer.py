@@ -36,7 +36,8 @@ class ExtraBuffer(Strategy):
         request, branch = row.request, row.request.branch
         if branch is not None and row.start < branch <= row.end:
             request.branch = None
-            slot = self.store.take_slot(f"branch of {request.id}")
+            known = self.store.has_state(request, branch)  # a sibling may have left one since the match
+            slot = None if known else self.store.take_slot(f"branch of {request.id}")
             if slot is not None:
                 row.copies.append(PlannedCopy(branch, slot))
         length = self.planner.checkpoint_in(row.start, row.end, decode=row.decode)

@@ -10,9 +10,12 @@ from replaylife.lifecycle.protocol import Capabilities
 from replaylife.lifecycle.snapshot import Snapshot, Transition, Violation
 from replaylife.lifecycle.trace.structure import flaws, flaws_of_events
 from replaylife.lifecycle.trace.succession import FOLLOWS, broken, reports
-from replaylife.lifecycle.trace.succession_requests import Transcripts, requests
+from replaylife.lifecycle.trace.succession_holdings import holdings
+from replaylife.lifecycle.trace.succession_requests import requests
 from replaylife.lifecycle.trace.succession_slots import slots
+from replaylife.lifecycle.trace.succession_steps import steps
 from replaylife.lifecycle.trace.succession_tree import tree
+from replaylife.lifecycle.trace.transcripts import Transcripts
 
 
 @dataclass(slots=True)
@@ -71,7 +74,7 @@ class TransitionChecker:
             yield from (broken(t, "snapshot", "structure", flaw, "sound", "it must be") for flaw in unsound)
             return
         yield from self._checker.check(t)
-        for rule in (reports, slots, tree, requests, self._transcripts.follow):
+        for rule in (reports, slots, tree, requests, steps, holdings, self._transcripts.follow):
             yield from rule(t)
 
     def _chain(self, t: Transition) -> Iterator[Violation]:
@@ -117,7 +120,8 @@ def check(transitions: Iterable[Transition], capabilities: Capabilities | None =
     >>> def slot(index, owner, pending=0):
     ...     return SlotView(index, (owner,), EMPTY, EMPTY, EMPTY, (None,) * pending, pending, pending, 0)
     >>> def engine(*slots):
-    ...     return Snapshot(slots, (), (), (1,), 64, 64, ring_length=16, track_point=256, lru=())
+    ...     sizes = dict(kv_capacity=64, kv_free=64, ring_length=16, track_point=256, grid=None)
+    ...     return Snapshot(slots, (), (), free_slots=(1,), lru=(), in_flight=(), **sizes)
     >>> before = engine(slot(0, Owner("reserved")), slot(1, Owner("free")))
     >>> after = engine(slot(0, Owner("reserved")), slot(1, Owner("free"), pending=3))
     >>> met = events.Matched(request=None, kv_len=0, state_len=0, node=None)

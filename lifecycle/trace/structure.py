@@ -21,6 +21,7 @@ def flaws(snapshot: Snapshot) -> Iterator[str]:
             yield f"slot {slot.index} stands at place {place} of the slots"
     yield from _nodes(snapshot, total)
     yield from _requests(snapshot, total)
+    yield from _steps(snapshot, total)
     yield from _measurements(snapshot.measurements)
 
 
@@ -41,10 +42,24 @@ def _requests(snapshot: Snapshot, total: int) -> Iterator[str]:
     for request in snapshot.requests:
         if request.id in seen:
             yield f"request {request.id} is there twice"
-        for slot in (request.slot, *(request.pending_cow or ())):
+        stamped = (slot for slot, _ in request.stamps)
+        for slot in (request.slot, *(request.pending_cow or ()), *request.track_slots, *stamped):
             if slot is not None and not 0 <= slot < total:
                 yield f"request {request.id} names slot {slot}; the slots are 0..{total - 1}"
         seen.add(request.id)
+
+
+def _steps(snapshot: Snapshot, total: int) -> Iterator[str]:
+    if snapshot.grid is not None and snapshot.grid < 1:
+        yield f"grid is {snapshot.grid}, need at least 1"
+    seen: set[int] = set()
+    for step in snapshot.in_flight:
+        if step.number in seen:
+            yield f"step {step.number} is in flight twice"
+        for slot in step.copies:
+            if not 0 <= slot < total:
+                yield f"step {step.number} names slot {slot}; the slots are 0..{total - 1}"
+        seen.add(step.number)
 
 
 def _measurements(measurements: Iterable[Measurement]) -> Iterator[str]:

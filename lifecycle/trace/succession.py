@@ -1,13 +1,14 @@
 """Whether a snapshot can follow from the one before by its action and events. Written by hand, once more.
 
-:data:`RULES` says what each action may report and change; ``succession_slots``, ``succession_tree`` and
-``succession_requests`` say what the reported events explain. Whatever is left over has no cause in the trace.
+:data:`RULES` says what each action may report and change; ``succession_slots``, ``succession_tree``,
+``succession_requests``, ``succession_steps``, ``succession_holdings`` and ``transcripts`` say what the
+reported events explain. Whatever is left over has no cause in the trace.
 Nothing here calls the engine, pool or tree: it is the second opinion on a recorded run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple
 
@@ -16,14 +17,17 @@ from replaylife.lifecycle.actions import (
     Action,
     Admit,
     Checkpoint,
+    Commit,
     EvictKv,
     EvictStates,
+    Execute,
     Finish,
     Flush,
     Forward,
     Prefill,
     Probe,
     Retract,
+    Schedule,
 )
 from replaylife.lifecycle.events import (
     AdmissionRejected,
@@ -40,8 +44,11 @@ from replaylife.lifecycle.events import (
     PublishSkipped,
     Released,
     StateFolded,
+    StepCommitted,
+    StepScheduled,
 )
 from replaylife.lifecycle.snapshot import Transition, Violation
+from replaylife.lifecycle.trace.flow import ending, flow_of
 
 FOLLOWS = "step-follows"
 CLAIM = "a snapshot follows from the one before by its action and the events reported"
@@ -50,8 +57,9 @@ CLAIM = "a snapshot follows from the one before by its action and the events rep
 class Rule(NamedTuple):
     """What one action may do.
 
-    ``outcome`` are the events of which it reports exactly one per request it names, ``others`` those it may
-    report besides. Of a request that it names and that stays, ``fields`` may change; nothing of any other.
+    ``outcome`` are the events of which it reports exactly one for each request whose turn it is (see
+    :func:`_due`), ``others`` those it may report besides. Of a request that it concerns and that stays,
+    ``fields`` may change; nothing of any other.
     """
 
     outcome: tuple[type[Event], ...]
@@ -60,23 +68,35 @@ class Rule(NamedTuple):
 
 
 _PUBLISHING = (StateFolded, Evicted, Allocated, CheckpointCopied, Published, PublishSkipped, Freed)
-_LENGTHS = frozenset({"scheduled", "executed", "committed", "tokens"})
+_STEP = (StepScheduled, StepCommitted)
 _HOLDS = frozenset({"locked", "kv_tokens"})
+_SCHEDULED = frozenset({"scheduled", "kv_tokens", "track_slots", "stamps"})
+_EXECUTED = frozenset({"executed", "tokens", "phase", "pending_cow", "copies"})
+_COMMITTED = frozenset({"committed", "track_slots", "stamps"}) | _HOLDS
+_WHOLE = _SCHEDULED | _EXECUTED | _COMMITTED
+_PHASE = frozenset({"phase"})
 
 RULES: dict[type[Action], Rule] = {
     Admit: Rule((Matched, AdmissionRejected), (Evicted, Allocated, Freed)),
-    Prefill: Rule((Prefilled,), _PUBLISHING, _LENGTHS | _HOLDS | {"phase", "pending_cow", "copies"}),
-    Forward: Rule((Decoded,), _PUBLISHING, _LENGTHS | _HOLDS),
+    Prefill: Rule((Prefilled,), _PUBLISHING + _STEP, _WHOLE),
+    Forward: Rule((Decoded, Prefilled), _PUBLISHING + _STEP, _WHOLE),
+    Schedule: Rule((), (StepScheduled, Evicted, Allocated, PublishSkipped), _SCHEDULED),
+    Execute: Rule((Decoded, Prefilled), (StateFolded, CheckpointCopied), _EXECUTED),
+    Commit: Rule(
+        (Finished, Released),
+        (StepCommitted, StateFolded, Evicted, Allocated, Published, PublishSkipped, Freed),
+        _COMMITTED,
+    ),
     Checkpoint: Rule((Published, PublishSkipped), _PUBLISHING, _HOLDS),
     Flush: Rule((), (StateFolded,)),
-    Finish: Rule((Finished,), _PUBLISHING),
-    Retract: Rule((Released,), (Freed,)),
-    Abort: Rule((Released,), (Freed,)),
+    Finish: Rule((Finished,), _PUBLISHING, _PHASE),
+    Retract: Rule((Released,), (Freed,), _PHASE),
+    Abort: Rule((Released,), (Freed,), _PHASE),
     EvictStates: Rule((), (Evicted,)),
     EvictKv: Rule((), (Evicted,)),
     Probe: Rule((Matched,)),
 }
-CONSTANT = ("kv_capacity", "ring_length", "track_point")
+CONSTANT = ("kv_capacity", "ring_length", "track_point", "grid")
 
 
 def broken(t: Transition, subject: str, field: str, found: object, expected: object, why: str) -> Violation:
@@ -101,17 +121,31 @@ def differences(before: Any, after: Any) -> list[str]:
     return [f.name for f in fields(before) if getattr(before, f.name) != getattr(after, f.name)]
 
 
-def named(action: Action) -> tuple[str | None, ...]:
-    """Return the requests that an action names; ``None`` for the nobody of a probe."""
-    match action:
-        case Forward(rows):
-            return rows
-        case Probe():
-            return (None,)
-        case EvictStates() | EvictKv():
+def concerned(t: Transition) -> tuple[str, ...]:
+    """Return the requests that an action names, or that are in the step it moves on."""
+    match t.action:
+        case Forward() | Schedule() | Execute() | Commit():
+            step = flow_of(t).moved
+            return () if step is None else tuple(name for name, _, _ in step.rows)
+        case Probe() | EvictStates() | EvictKv():
             return ()
         case _:
-            return (action.request,)
+            return (t.action.request,)
+
+
+def _due(t: Transition) -> Sequence[str | None]:
+    """The requests for each of which an action has one outcome: rows of a step it runs, those it ends."""
+    match t.action:
+        case Forward(rows, chunks):
+            return sorted((*rows, *(name for name, _ in chunks)))
+        case Execute():
+            return sorted(concerned(t))
+        case Commit() | Finish() | Retract() | Abort():
+            return list(ending(t))
+        case Probe():
+            return [None]
+        case _:
+            return list(concerned(t))
 
 
 def reports(t: Transition) -> Iterator[Violation]:
@@ -123,11 +157,12 @@ def reports(t: Transition) -> Iterator[Violation]:
             yield broken(t, kind, "event", "reported", "not reported", "this action cannot bring that about")
     if rule.outcome:
         told = [event.request for event in t.events if isinstance(event, rule.outcome)]  # type: ignore[union-attr]  # every outcome names its request
-        if tuple(told) != named(t.action):
+        if isinstance(t.action, Forward | Execute):
+            told.sort(key=str)  # chunks run before the decode rows
+        due = _due(t)
+        if told != due:
             kinds = " or ".join(kind.__name__ for kind in rule.outcome)
-            yield broken(
-                t, kinds, "requests", _list(told), _list(named(t.action)), "one such event for each request"
-            )
+            yield broken(t, kinds, "requests", _list(told), _list(due), "one such event for each request")
     for name in CONSTANT:
         old, new = getattr(t.before, name), getattr(t.after, name)
         if old != new:

@@ -1,33 +1,28 @@
-"""What action and events of a step explain about requests, and which tokens each of them must have run."""
+"""What action and events of a step explain about requests: who comes, who goes, what changes of whom."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from replaylife.lifecycle.actions import Abort, Admit, Finish, Prefill, Retract
 from replaylife.lifecycle.events import (
     AdmissionRejected,
     CheckpointCopied,
     Decoded,
-    Finished,
-    Matched,
     Prefilled,
-    Published,
 )
 from replaylife.lifecycle.snapshot import RequestView, Transition, Violation
-from replaylife.lifecycle.trace.succession import RULES, broken, differences, named
-from replaylife.pool import EMPTY, Fold
+from replaylife.lifecycle.trace.flow import ending
+from replaylife.lifecycle.trace.succession import RULES, broken, concerned, differences
+from replaylife.pool import Fold
 
 
 def requests(t: Transition) -> Iterator[Violation]:
     """Check which requests come, go and change."""
     before = {request.id: request for request in t.before.requests}
     after = {request.id: request for request in t.after.requests}
-    concerned = set(named(t.action))
-    expected = before.keys() | _arriving(t)
-    if isinstance(t.action, Finish | Retract | Abort):
-        expected -= {t.action.request}
+    moved = set(concerned(t))
+    expected = (before.keys() | _arriving(t)) - set(ending(t))
     for name in sorted(after.keys() - expected):
         yield broken(t, f"request {name}", "request", "there", "not there", "after this action it is")
     for name in sorted(expected - after.keys()):
@@ -36,13 +31,28 @@ def requests(t: Transition) -> Iterator[Violation]:
         request = after.get(name)
         if request is None or request is was:
             continue
-        allowed = RULES[type(t.action)].fields if name in concerned else frozenset()
+        allowed = RULES[type(t.action)].fields if name in moved else frozenset()
         for changed in differences(was, request):
             if changed not in allowed:
                 old, new = getattr(was, changed), getattr(request, changed)
                 why = "this action does not touch it"
                 yield broken(t, f"request {name}", changed, _brief(new), _brief(old), why)
+    yield from _phases(t, before, after)
     yield from _progress(t, before, after)
+
+
+def _phases(
+    t: Transition, before: dict[str, RequestView], after: dict[str, RequestView]
+) -> Iterator[Violation]:
+    """A request whose end was asked for is closing until it is gone; the others prefill, then decode."""
+    asked = {t.action.request} if isinstance(t.action, Finish | Retract | Abort) else set()
+    for name, request in after.items():
+        phase = "prefill" if request.executed < request.prompt_len else "decode"
+        if name in asked or (name in before and before[name].phase == "closing"):
+            phase = "closing"
+        if request.phase != phase:
+            why = "by its end asked for or not, and its executed tokens, it is"
+            yield broken(t, f"request {name}", "phase", request.phase, phase, why)
 
 
 def _arriving(t: Transition) -> set[str]:
@@ -97,71 +107,3 @@ def _copies(
         if request.copies != copies:
             why = "counted through CheckpointCopied events"
             yield broken(t, f"request {name}", "copies", request.copies, copies, why)
-
-
-@dataclass(slots=True)
-class _Life:
-    """All tokens of a running request, and the fold of those it has executed."""
-
-    tokens: list[int]
-    prompt_len: int
-    executed: Fold = EMPTY
-
-
-@dataclass(slots=True)
-class Transcripts:
-    """Follows every running request from the tokens it was given and those it sampled.
-
-    Holds the tokens of requests that are running now, no others. A request whose admission was not seen is
-    left alone.
-    """
-
-    lives: dict[str, _Life] = field(default_factory=dict)
-
-    def follow(self, t: Transition) -> Iterator[Violation]:
-        """Take note of one step, then check what requests and published nodes claim to have absorbed."""
-        self._listen(t)
-        for request in t.after.requests:
-            life = self.lives.get(request.id)
-            if life is not None and request.tokens != life.executed:
-                yield self._differs(t, f"request {request.id}", "tokens", request.tokens, life.executed)
-        for event in t.events:
-            life = self.lives.get(getattr(event, "request", None) or "")
-            if life is not None and isinstance(event, Published):
-                yield from self._published(t, event, life)
-            if life is not None and isinstance(event, Finished):
-                reply = tuple(life.tokens[life.prompt_len :])
-                if event.reply != reply:
-                    found, expected = (f"of {len(tokens)} tokens" for tokens in (event.reply, reply))
-                    why = "the sampled tokens are another reply"
-                    yield broken(t, f"request {event.request}", "Finished.reply", found, expected, why)
-        for name in self.lives.keys() - {request.id for request in t.after.requests}:
-            del self.lives[name]
-
-    def _listen(self, t: Transition) -> None:
-        for event in t.events:
-            if isinstance(event, Matched) and isinstance(t.action, Admit):
-                tokens = t.action.tokens
-                cached = EMPTY.after(tokens[: max(0, event.state_len)])
-                self.lives[t.action.request] = _Life(list(tokens), len(tokens), cached)
-            elif isinstance(event, Prefilled | Decoded) and event.request in self.lives:
-                life = self.lives[event.request]
-                end = event.end if isinstance(event, Prefilled) else event.position + 1
-                life.executed = life.executed.after(life.tokens[life.executed.length : max(0, end)])
-                if event.sampled is not None:
-                    life.tokens.append(event.sampled)
-
-    def _published(self, t: Transition, event: Published, life: _Life) -> Iterator[Violation]:
-        node = t.after.node(event.node)
-        if node is not None:
-            key = life.executed
-            if node.key.length != key.length:
-                key = EMPTY.after(life.tokens[: node.key.length])
-            if node.key != key:
-                yield self._differs(t, f"node {node.id}", "key", node.key, key)
-
-    def _differs(self, t: Transition, subject: str, field: str, found: Fold, expected: Fold) -> Violation:
-        same = " (other tokens)" if found.length == expected.length else ""
-        why = "by the tokens of the admission and those sampled since"
-        lengths = f"covers {found.length}{same}", f"{expected.length}"
-        return broken(t, subject, field, *lengths, why)

@@ -17,6 +17,7 @@ from replaylife.lifecycle.events import (
     StateFolded,
 )
 from replaylife.lifecycle.snapshot import Owner, SlotView, Snapshot, Transition, Violation
+from replaylife.lifecycle.trace.flow import reserved_by
 from replaylife.lifecycle.trace.succession import broken, differences
 
 _CURSOR = frozenset({"ring", "write_pos", "device_write_pos"})
@@ -56,7 +57,7 @@ def _owners(t: Transition) -> Iterator[Violation]:
         if Counter(slot.owners) != owners[slot.index]:
             expected = " and ".join(map(str, owners[slot.index].elements())) or "nobody"
             found = " and ".join(map(str, slot.owners)) or "nobody"
-            why = "free list, nodes and requests of the same snapshot say"
+            why = "free list, nodes, requests and steps of the same snapshot say"
             yield broken(t, f"slot {slot.index}", "owners", found, expected, why)
 
 
@@ -71,6 +72,11 @@ def _owners_of(snapshot: Snapshot) -> defaultdict[int, Counter[Owner]]:
     for request in snapshot.requests:
         if request.slot is not None:
             owners[request.slot][Owner("request", request.id)] += 1
+        for slot in request.track_slots:
+            owners[slot][Owner("request", request.id)] += 1
+    for step in snapshot.in_flight:
+        for slot in reserved_by(step, snapshot):
+            owners[slot][Owner("step", str(step.number))] += 1
     return owners
 
 
@@ -154,12 +160,12 @@ def _lengths(t: Transition, wrong: list[Violation]) -> dict[int, set[int]]:
     Appends to ``wrong`` what an event claims about a length against the events before it.
     """
     lengths = {slot.index: {slot.temporal.length} for slot in t.before.slots}
-    for event in t.events:
+    for place, event in enumerate(t.events):
         match event:
             case Allocated(slot=slot):
                 lengths[slot] |= {0}  # cleared, unless a copy is to fill it
             case CheckpointCopied(src=src, dst=dst):
-                lengths[dst] = set(lengths[src])
+                lengths[dst] = _copied(lengths[src], event, t.events[place:])
                 wrong += _claim(t, event, dst, lengths)
             case StateFolded(slot=slot, records=records):
                 lengths[slot] = {length + records for length in lengths[slot]}
@@ -171,6 +177,18 @@ def _lengths(t: Transition, wrong: list[Violation]) -> dict[int, set[int]]:
     return lengths
 
 
+def _copied(source: set[int], copy: CheckpointCopied, following: Iterable[Event]) -> set[int]:
+    """The lengths that a copy can have. One that is left inside a chunk is reported before the chunk is."""
+    if copy.purpose == "publish":
+        for event in following:
+            if isinstance(event, Prefilled) and event.slot == copy.src:
+                inside = {
+                    length + done for length in source for done in range(1, event.end - event.start + 1)
+                }
+                return {copy.length} if copy.length in inside else inside
+    return set(source)
+
+
 def _claim(
     t: Transition, event: StateFolded | CheckpointCopied, slot: int, lengths: dict[int, set[int]]
 ) -> Iterator[Violation]:
@@ -180,16 +198,14 @@ def _claim(
 
 
 def _either(lengths: set[int]) -> str:
-    return " or ".join(str(length) for length in sorted(lengths))
+    few = sorted(lengths)
+    return " or ".join(map(str, few)) if len(few) <= 4 else f"one of {few[0]} to {few[-1]}"
 
 
 def _temporal(t: Transition, before: SlotView, after: SlotView, possible: set[int]) -> Violation:
-    expected, why = (
-        _either(possible),
-        f"it covered {before.temporal.length}, and with what events copy, fold and absorb",
-    )
-    subject = f"slot {after.index}"
-    return broken(t, subject, "temporal", f"covers {after.temporal.length} tokens", expected, why)
+    why = f"it covered {before.temporal.length}, and with what events copy, fold and absorb"
+    found = f"covers {after.temporal.length} tokens"
+    return broken(t, f"slot {after.index}", "temporal", found, _either(possible), why)
 
 
 def _cursors(t: Transition) -> Iterator[Violation]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from replaylife.lifecycle.events import Evicted, Published, PublishSkipped
+from replaylife.lifecycle.events import AdmissionRejected, Evicted, Matched, Published, PublishSkipped
 from replaylife.lifecycle.snapshot import NodeView, Transition, Violation
 from replaylife.lifecycle.trace.succession import broken, differences
 
@@ -29,43 +29,48 @@ def tree(t: Transition) -> Iterator[Violation]:
     before = {node.id: node for node in t.before.nodes}
     after = {node.id: node for node in t.after.nodes}
     fresh = after.keys() - before.keys()
+    above = {node_id: _new_above(after[node_id], fresh, after) for node_id in before.keys() & after.keys()}
     for node_id in sorted(before.keys() - after.keys() - told.removed):
         yield broken(t, f"node {node_id}", "node", "gone", "still there", "no eviction removed it")
     for node_id in sorted(told.removed & after.keys()):
         yield broken(t, f"node {node_id}", "node", "still there", "gone", "an eviction removed it")
     for node_id in sorted(fresh):
-        yield from _new(t, after[node_id], told, before, after)
+        below = sum(node.parent == node_id for node in after.values())
+        splits = below > 1 or any(node_id in uppers for uppers in above.values())
+        if node_id not in told.inserted and not splits:
+            yield broken(t, f"node {node_id}", "node", "new", "not there", "nothing was published at it")
+        yield from _state(t, None, after[node_id], told)
     for node_id, was in before.items():
         node = after.get(node_id)
         if node is not None and node is not was:
-            yield from _changed(t, was, node, told, fresh, after)
+            yield from _changed(t, was, node, told, [after[upper] for upper in above[node_id]])
+    yield from _met(t, before, after)
     yield from _consistent(t, after)
 
 
-def _new(
-    t: Transition, node: NodeView, told: _Told, before: dict[int, NodeView], after: dict[int, NodeView]
-) -> Iterator[Violation]:
-    """A new node is what was published, or the upper half of a split, which carries no state."""
-    splits = any(below.parent == node.id and below.id in before for below in after.values())
-    if node.id not in told.inserted and not splits:
-        yield broken(t, f"node {node.id}", "node", "new", "not there", "nothing was published at it")
-    yield from _state(t, None, node, told)
+def _new_above(node: NodeView, fresh: set[int], after: dict[int, NodeView]) -> list[int]:
+    """The new nodes right above one, lowest first: each is the upper half of a split of it."""
+    found: list[int] = []
+    while node.parent is not None and node.parent in fresh:
+        found.append(node.parent)
+        node = after[node.parent]
+    return found
 
 
 def _changed(
-    t: Transition, was: NodeView, node: NodeView, told: _Told, fresh: set[int], after: dict[int, NodeView]
+    t: Transition, was: NodeView, node: NodeView, told: _Told, uppers: list[NodeView]
 ) -> Iterator[Violation]:
     subject, changed = f"node {node.id}", differences(was, node)
     if "key" in changed:
         found, expected = (f"of {view.key.length} tokens" for view in (node, was))
         yield broken(t, subject, "key", f"{found}, another", expected, "a node keeps its key")
     if "parent" in changed:
-        upper = after.get(node.parent) if node.parent is not None else None
-        if upper is None or upper.id not in fresh or upper.parent != was.parent:
+        if not uppers or uppers[-1].parent != was.parent:
             why = "only a new node may come between"
             yield broken(t, subject, "parent", node.parent, was.parent, why)
-    elif "first_token" in changed:
-        yield broken(t, subject, "first_token", node.first_token, was.first_token, "only a split moves it")
+    elif "first_page" in changed:
+        old, new = (f"of {len(view.first_page)} tokens, {_ids(view.first_page)}" for view in (was, node))
+        yield broken(t, subject, "first_page", new, old, "only a split moves it")
     if node.state != was.state:
         yield from _state(t, was.state, node, told)
     elif "published" in changed:
@@ -90,6 +95,23 @@ def _state(t: Transition, was: int | None, node: NodeView, told: _Told) -> Itera
 
 def _slot(slot: int | None) -> str:
     return "none" if slot is None else f"slot {slot}"
+
+
+def _met(t: Transition, before: dict[int, NodeView], after: dict[int, NodeView]) -> Iterator[Violation]:
+    """A node that a prompt meets has a state of the length reported, and is pinned: it keeps it."""
+    for event in t.events:
+        if not isinstance(event, Matched | AdmissionRejected) or event.node is None:
+            continue
+        was, node, kind = before.get(event.node), after.get(event.node), type(event).__name__
+        if was is None or was.state is None:
+            yield broken(t, f"node {event.node}", kind, "names it", "a node with a state", "it was not one")
+        elif isinstance(event, Matched) and event.state_len != was.key.length:
+            why = "the key of the node covers"
+            yield broken(t, f"node {was.id}", "Matched.state_len", event.state_len, was.key.length, why)
+        elif node is None or node.state != was.state:
+            found = _slot(None if node is None else node.state)
+            why = "it was pinned until the admission was decided"
+            yield broken(t, f"node {was.id}", f"{kind}.node", found, _slot(was.state), why)
 
 
 def _consistent(t: Transition, after: dict[int, NodeView]) -> Iterator[Violation]:

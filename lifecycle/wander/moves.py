@@ -15,14 +15,17 @@ from replaylife.lifecycle.actions import (
     Action,
     Admit,
     Checkpoint,
+    Commit,
     EvictKv,
     EvictStates,
+    Execute,
     Finish,
     Flush,
     Forward,
     Prefill,
     Probe,
     Retract,
+    Schedule,
 )
 from replaylife.lifecycle.config import ModelConfig
 from replaylife.lifecycle.events import AdmissionRejected, Decoded, Event, Finished, Prefilled, Released
@@ -53,6 +56,13 @@ class Resume:
 
 
 @dataclass(frozen=True, slots=True)
+class Retry:
+    """Admit a request again whose admission was rejected."""
+
+    request: str
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
     """Probe what a prompt would reuse."""
 
@@ -63,9 +73,13 @@ class Ask:
 Move: TypeAlias = (
     Open
     | Resume
+    | Retry
     | Ask
     | Prefill
     | Forward
+    | Schedule
+    | Execute
+    | Commit
     | Checkpoint
     | Flush
     | Finish
@@ -77,14 +91,17 @@ Move: TypeAlias = (
 
 
 class Cast:
-    """The tokens of every request so far: those ``running``, those ``retracted``, and those that ``ended``.
+    """The tokens of every request so far: ``running``, ``rejected``, ``retracted``, or ``ended``.
 
-    ``keep`` bounds how many ended ones are remembered.
+    ``keep`` bounds how many of the rejected and the ended ones are remembered. What a step in flight samples
+    for a request that has been told to end is noted too: sampling is deterministic, so it is what the request
+    would have said.
     """
 
     def __init__(self, model: ModelConfig, keep: int = 24) -> None:
         self._vocab, self._seed, self._keep = model.vocab, model.seed, keep
         self.running: dict[str, list[int]] = {}
+        self.rejected: dict[str, list[int]] = {}
         self.retracted: dict[str, list[int]] = {}
         self.ended: dict[str, list[int]] = {}
 
@@ -92,14 +109,18 @@ class Cast:
         """Return the action that a move comes to; ``None`` where it refers to somebody who is not there."""
         match move:
             case Open(name, prompt, continues):
-                known = name in self.running or name in self.retracted or name in self.ended
-                tokens = None if known else self._tokens(name, prompt, continues)
+                known = (self.running, self.rejected, self.retracted, self.ended)
+                tokens = (
+                    None if any(name in those for those in known) else self._tokens(name, prompt, continues)
+                )
                 return None if tokens is None else Admit(name, tokens)
             case Ask(prompt, continues):
                 tokens = self._tokens("match", prompt, continues)
                 return None if tokens is None else Probe(tokens)
             case Resume(name):
                 return Admit(name, tuple(self.retracted[name])) if name in self.retracted else None
+            case Retry(name):
+                return Admit(name, tuple(self.rejected[name])) if name in self.rejected else None
             case _:
                 return move
 
@@ -111,17 +132,28 @@ class Cast:
             match event:
                 case Prefilled() | Decoded():
                     if event.sampled is not None:
-                        self.running[event.request].append(event.sampled)
+                        self._hear(event.request, event.sampled)
                 case AdmissionRejected(name):
-                    self.running.pop(name)
+                    tokens = self.running.pop(name)
+                    if name not in self.retracted:
+                        self.rejected[name] = tokens
                 case Released(name, retracted=True):
                     self.retracted[name] = self.running.pop(name)
                 case Released(name) | Finished(name):
                     self.ended[name] = self.running.pop(name)
         if isinstance(action, Admit) and action.request in self.running:
             self.retracted.pop(action.request, None)
-        while len(self.ended) > self._keep:
-            del self.ended[next(iter(self.ended))]
+            self.rejected.pop(action.request, None)
+        for those in (self.ended, self.rejected):
+            while len(those) > self._keep:
+                del those[next(iter(those))]
+
+    def _hear(self, request: str, token: int) -> None:
+        """Note a token; a faulty engine may run a request that has ended."""
+        for those in (self.running, self.retracted, self.ended):
+            if request in those:
+                those[request].append(token)
+                return
 
     def _tokens(self, owner: str, prompt: Iterable[Passage], continues: str) -> tuple[int, ...] | None:
         if continues and continues not in self.ended:

@@ -8,17 +8,20 @@ from itertools import groupby
 from replaylife.lifecycle.actions import (
     Abort,
     Checkpoint,
+    Commit,
     EvictKv,
     EvictStates,
+    Execute,
     Finish,
     Flush,
     Forward,
     Prefill,
     Retract,
+    Schedule,
 )
-from replaylife.lifecycle.config import EngineConfig
+from replaylife.lifecycle.config import CacheConfig, EngineConfig
 from replaylife.lifecycle.factory import EngineFactory
-from replaylife.lifecycle.wander.moves import Ask, Move, Open, Passage, Resume
+from replaylife.lifecycle.wander.moves import Ask, Move, Open, Passage, Resume, Retry
 from replaylife.lifecycle.wander.walk import Walk, replay
 
 _VERBS: dict[type, str] = {
@@ -28,6 +31,7 @@ _VERBS: dict[type, str] = {
     Abort: "abort",
     Retract: "retract",
     Resume: "resume",
+    Retry: "retry",
 }
 
 
@@ -66,17 +70,11 @@ def _possible(factory: EngineFactory, moves: Sequence[Move]) -> list[Move]:
 
 
 def as_scenario(config: EngineConfig, faults: Sequence[str], moves: Sequence[Move], title: str) -> str:
-    """Write moves as a scenario file.
-
-    A forward of several rows becomes one decode step each, which the language can say.
-    """
-    cache = config.cache
+    """Write moves as a scenario file: a decode step for a forward of one row, a batch for any other."""
     lines = [
         f"title: {title}",
         f"model: {{gate: {config.model.gate}, vocab: {config.model.vocab}, seed: {config.model.seed}}}",
-        f"cache: {{slots: {cache.slots}, kv_tokens: {cache.kv_tokens}, ring_length: {cache.ring_length}, "
-        f"track_interval: {cache.track_interval}, finish: {cache.finish}, track: {cache.track}, "
-        f"replayssm: {'on' if cache.replayssm else 'off'}}}",
+        f"cache: {{{', '.join(f'{key}: {value}' for key, value in _cache(config.cache).items())}}}",
         f"faults: [{', '.join(faults)}]",
         "steps:",
     ]
@@ -90,6 +88,24 @@ def as_scenario(config: EngineConfig, faults: Sequence[str], moves: Sequence[Mov
     return "\n".join(lines) + "\n"
 
 
+def _cache(cache: CacheConfig) -> dict[str, object]:
+    """The policies and sizes as a scenario says them; graph mode only where it is on."""
+    said: dict[str, object] = {
+        "strategy": cache.strategy,
+        "slots": cache.slots,
+        "kv_tokens": cache.kv_tokens,
+        "page": cache.page,
+        "chunk_grid": cache.chunk_grid,
+        "ring_length": cache.ring_length,
+        "track_interval": cache.track_interval,
+        "finish": cache.finish,
+        "track": cache.track,
+        "replayssm": "on" if cache.replayssm else "off",
+        "overlap": "on" if cache.overlap else "off",
+    }
+    return said if cache.graph_rows is None else {**said, "graph_rows": cache.graph_rows}
+
+
 def _steps(move: Move) -> Iterator[str]:
     match move:
         case Open(name, prompt, continues):
@@ -99,14 +115,31 @@ def _steps(move: Move) -> Iterator[str]:
             return  # changes nothing
         case Prefill(name, count):
             yield f"prefill: {{request: {name}, chunks: [{count}]}}"
-        case Forward(rows):
-            yield from (f"decode: {{request: {name}, n: 1}}" for name in rows)
+        case Forward((name,), (), None):
+            yield f"decode: {{request: {name}, n: 1}}"
+        case Forward():
+            yield f"batch: {_rows(move)}"
+        case Schedule():
+            yield f"schedule: {_rows(move)}"
+        case Execute() | Commit():
+            yield f"{type(move).__name__.lower()}: {{}}"
         case EvictStates(count):
             yield f"evict: {{states: {count}}}"
         case EvictKv(tokens):
             yield f"evict: {{kv_tokens: {tokens}}}"
         case _:
             yield f"{_VERBS[type(move)]}: {{request: {move.request}}}"
+
+
+def _rows(step: Forward | Schedule) -> str:
+    parts = []
+    if step.rows:
+        parts.append(f"decode: [{', '.join(step.rows)}]")
+    if step.chunks:
+        parts.append(f"prefill: {{{', '.join(f'{name}: {count}' for name, count in step.chunks)}}}")
+    if step.pad_to is not None:
+        parts.append(f"pad_to: {step.pad_to}")
+    return f"{{{', '.join(parts)}}}"
 
 
 def _prompt(prompt: Sequence[Passage]) -> str:

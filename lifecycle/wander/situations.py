@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from replaylife.lifecycle.actions import Admit, Finish, Forward
+from replaylife.lifecycle.actions import Abort, Admit, Execute, Finish, Forward, Retract, Schedule
 from replaylife.lifecycle.events import (
     AdmissionRejected,
+    Allocated,
+    CheckpointCopied,
+    Decoded,
     Evicted,
     Matched,
     Published,
     PublishSkipped,
     Released,
     StateFolded,
+    StepCommitted,
 )
-from replaylife.lifecycle.snapshot import Transition
+from replaylife.lifecycle.snapshot import RequestView, Transition
 
 SITUATIONS: dict[str, str] = {
     "fold-in-mid-ring": "a fold of fewer records than the ring has room for",
@@ -29,23 +33,57 @@ SITUATIONS: dict[str, str] = {
     "donation-onto-a-state": "a finished request's key has a state already",
     "checkpoint-onto-a-state": "a running request's key has a state already",
     "rejected-admission": "an admission rolled back for want of a slot or of tokens",
+    "rejected-tried-again": "an admission of a request that was rejected before",
     "split": "a prompt diverges inside an edge",
-    "multi-row-forward": "a forward of two rows or more",
-    "forward-evicts": "a forward that makes room first",
+    "multi-row-forward": "a step of two decode rows or more",
+    "forward-evicts": "a step that makes room first",
+    "mixed-step": "decode rows and prefill chunks in one step",
+    "padding": "more rows in the batch than requests",
+    "row-moved": "a request decodes in another row than before, because one has left",
+    "finish-in-flight": "a finish with a step of the request in flight",
+    "abort-in-flight": "an abort with a step of the request in flight",
+    "retract-in-flight": "a retraction with a step of the request in flight",
+    "overshoot-discarded": "a step commits for a request that has ended before",
+    "two-in-flight": "a step scheduled before the one before it has committed",
+    "checkpoint-stamped": "a track slot gets a stamp",
+    "stamped-slot-donated": "the tree takes a request's track slot",
+    "second-slot-taken": "a lazy request takes a second track slot",
+    "overwritten-in-place": "a lazy request overwrites its only track slot",
+    "branch-checkpoint": "a checkpoint at a branch point is published",
+    "block-published": "a block is published",
 }
+
+_ENDS = {Finish: "finish-in-flight", Abort: "abort-in-flight", Retract: "retract-in-flight"}
 
 
 def situations_of(t: Transition) -> set[str]:
-    """Return the names of the situations that a transition is."""
-    return {*_of_forward(t), *_of_folds(t), *_of_admission(t), *_of_leaving(t), *_of_tree(t)}
+    """Return the names of the situations that a transition is, by itself."""
+    return {
+        *_of_step(t),
+        *_of_folds(t),
+        *_of_admission(t),
+        *_of_leaving(t),
+        *_of_tracking(t),
+        *_of_publishing(t),
+        *_of_tree(t),
+    }
 
 
-def _of_forward(t: Transition) -> Iterator[str]:
-    if isinstance(t.action, Forward):
-        if len(t.action.rows) > 1:
+def _of_step(t: Transition) -> Iterator[str]:
+    action = t.action
+    if isinstance(action, Forward | Schedule):
+        if len(action.rows) > 1:
             yield "multi-row-forward"
+        if action.rows and action.chunks:
+            yield "mixed-step"
+        if action.rows and (action.pad_to or 0) > len(action.rows):
+            yield "padding"
         if any(isinstance(event, Evicted) for event in t.events):
             yield "forward-evicts"
+        if t.before.in_flight:
+            yield "two-in-flight"
+    if any(isinstance(event, StepCommitted) and event.discarded for event in t.events):
+        yield "overshoot-discarded"
 
 
 def _of_folds(t: Transition) -> Iterator[str]:
@@ -54,7 +92,7 @@ def _of_folds(t: Transition) -> Iterator[str]:
             continue
         full = event.records == t.after.ring_length
         yield "full-ring-fold" if full else "fold-in-mid-ring"
-        if isinstance(t.action, Forward) and not full:
+        if isinstance(t.action, Forward | Execute) and not full:
             yield "forced-fold"
 
 
@@ -71,6 +109,10 @@ def _of_admission(t: Transition) -> Iterator[str]:
 
 
 def _of_leaving(t: Transition) -> Iterator[str]:
+    if isinstance(t.action, Finish | Abort | Retract):
+        name = t.action.request
+        if any(name == row for step in t.before.in_flight for row, _, _ in step.rows):
+            yield _ENDS[type(t.action)]
     for event in t.events:
         if not isinstance(event, Released):
             continue
@@ -81,14 +123,40 @@ def _of_leaving(t: Transition) -> Iterator[str]:
             yield "leave-before-the-copy"
 
 
+def _of_tracking(t: Transition) -> Iterator[str]:
+    before = {view.id: view for view in t.before.requests}
+    for event in t.events:
+        match event:
+            case Allocated(holder=holder) if holder.startswith("second track slot"):
+                yield "second-slot-taken"
+            case CheckpointCopied(purpose="publish", request=name, dst=dst):
+                if name in before and before[name].track_slots == (dst,):
+                    yield "overwritten-in-place"
+            case Published(request=name, slot=slot):
+                if name in before and slot in before[name].track_slots:
+                    yield "stamped-slot-donated"
+    if any(_stamped(before.get(view.id), view) for view in t.after.requests):
+        yield "checkpoint-stamped"
+
+
+def _stamped(was: RequestView | None, now: RequestView) -> bool:
+    return bool(set(now.stamps) - set(() if was is None else was.stamps))
+
+
+def _of_publishing(t: Transition) -> Iterator[str]:
+    for event in t.events:
+        if isinstance(event, Published) and event.purpose in ("branch", "block"):
+            yield "branch-checkpoint" if event.purpose == "branch" else "block-published"
+
+
 def _of_tree(t: Transition) -> Iterator[str]:
     before = {node.id: node for node in t.before.nodes}
+    ended = {view.id for view in t.before.requests} - {view.id for view in t.after.requests}
     for event in t.events:
         if isinstance(event, Published) and event.node in before and before[event.node].state is None:
             yield "tombstone-hit-again"
         if isinstance(event, PublishSkipped) and event.node is not None:
-            finish = isinstance(t.action, Finish)
-            yield "donation-onto-a-state" if finish else "checkpoint-onto-a-state"
+            yield "donation-onto-a-state" if event.request in ended else "checkpoint-onto-a-state"
     if t.changed is not None and not t.changed.nodes:
         return
     if any(node.id in before and node.parent != before[node.id].parent for node in t.after.nodes):
@@ -96,16 +164,40 @@ def _of_tree(t: Transition) -> Iterator[str]:
 
 
 class Coverage:
-    """Counts actions by kind, and situations."""
+    """Counts actions by kind, and situations; some of those take more than one transition to see."""
 
     def __init__(self) -> None:
         self.actions: Counter[str] = Counter()
         self.situations: Counter[str] = Counter(dict.fromkeys(SITUATIONS, 0))
+        self._rejected: set[str] = set()
+        self._rows: list[str] = []
 
     def count(self, t: Transition) -> None:
         """Count one transition."""
         self.actions[type(t.action).__name__] += 1
-        self.situations.update(situations_of(t))
+        self.situations.update({*situations_of(t), *self._tried_again(t), *self._moved(t)})
+
+    def _tried_again(self, t: Transition) -> Iterator[str]:
+        if isinstance(t.action, Admit):
+            if t.action.request in self._rejected:
+                yield "rejected-tried-again"
+            self._rejected.discard(t.action.request)
+            self._rejected.update(e.request for e in t.events if isinstance(e, AdmissionRejected))
+
+    def _moved(self, t: Transition) -> Iterator[str]:
+        """Keep rows dense as a persistent batch does: the last one fills the place of one that leaves."""
+        present = [event.request for event in t.events if isinstance(event, Decoded)]
+        if not present:
+            return
+        kept, rows = set(present), list(self._rows)
+        row = 0
+        while row < len(rows):
+            if rows[row] in kept:
+                row += 1
+            elif (last := rows.pop()) in kept:
+                rows[row] = last
+                yield "row-moved"
+        self._rows = [*rows, *(name for name in present if name not in rows)]
 
     @property
     def total(self) -> int:

@@ -27,6 +27,7 @@ class Walk:
 
     def __init__(self, factory: EngineFactory) -> None:
         self.engine: Engine = factory.build()
+        self.cache = factory.config.cache
         self.cast = Cast(factory.config.model)
         self.checker = Checker(self.engine.capabilities)
         self.taken = 0
@@ -44,7 +45,7 @@ class Walk:
 
     def wander(self, seed: int, num_actions: int, habits: Habits | None = None) -> Iterator[Taken]:
         """Take ``num_actions`` random legal moves. Raises ``ActionRefused`` where one was not legal."""
-        wanderer = Wanderer(self.cast, seed, habits)
+        wanderer = Wanderer(self.cast, self.cache, seed, habits)
         for _ in range(num_actions):
             move = wanderer.choose(self.engine.snapshot())
             action = self.cast.action(move)

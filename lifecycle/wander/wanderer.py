@@ -5,26 +5,40 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from replaylife.lifecycle.actions import (
     Abort,
     Checkpoint,
+    Chunks,
+    Commit,
     EvictKv,
     EvictStates,
+    Execute,
     Finish,
     Flush,
     Forward,
     Prefill,
     Retract,
+    Schedule,
 )
+from replaylife.lifecycle.config import CacheConfig
 from replaylife.lifecycle.snapshot import RequestView, Snapshot
-from replaylife.lifecycle.wander.moves import Ask, Cast, Move, Open, Passage, Resume
+from replaylife.lifecycle.stepper import MAX_IN_FLIGHT
+from replaylife.lifecycle.wander.moves import Ask, Cast, Move, Open, Passage, Resume, Retry
+
+Options: TypeAlias = dict[str, Callable[[], Move]]
 
 WEIGHTS = {
-    "open": 8.0,
+    "open": 9.0,
     "resume": 5.0,
+    "retry": 3.0,
     "prefill": 22.0,
     "forward": 34.0,
+    "mixed": 10.0,
+    "schedule": 70.0,
+    "execute": 36.0,
+    "commit": 36.0,
     "checkpoint": 6.0,
     "flush": 2.5,
     "finish": 9.0,
@@ -34,6 +48,19 @@ WEIGHTS = {
     "evict_kv": 2.0,
     "probe": 2.0,
 }
+# Overlap needs three moves for a step and leaves few requests idle; a grid leaves few lengths to publish at.
+UNDER_OVERLAP = {
+    "open": 1.3,
+    "prefill": 2.0,
+    "forward": 1.7,
+    "checkpoint": 5.0,
+    "flush": 10.0,
+    "finish": 0.9,
+    "abort": 2.4,
+    "evict_states": 2.4,
+    "probe": 1.5,
+}
+ON_A_GRID = {"checkpoint": 4.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +69,8 @@ class Habits:
 
     ``weights`` says how often each kind of move is taken when several can be. Prompts begin with up to
     ``text_tokens`` tokens of one of ``texts`` shared texts; chunks tend to end, and texts to be cut, at
-    multiples of ``grid``, so that requests meet in the tree. No request gets longer than ``max_length``.
+    multiples of ``grid`` (the cache's own where it has one), so that requests meet in the tree. No request
+    gets longer than ``max_length``.
     """
 
     weights: dict[str, float] = field(default_factory=lambda: dict(WEIGHTS))
@@ -59,55 +87,118 @@ class Wanderer:
     The move is legal wherever the snapshot tells the truth; an admission may still be rejected.
     """
 
-    def __init__(self, cast: Cast, seed: int, habits: Habits | None = None) -> None:
-        self.cast, self.habits = cast, habits or Habits()
+    def __init__(self, cast: Cast, cache: CacheConfig, seed: int, habits: Habits | None = None) -> None:
+        self.cast, self.cache, self.habits = cast, cache, habits or Habits()
+        self._grid = cache.grid if cache.grid > 1 else self.habits.grid
         self._random = random.Random(seed)
         self._born = 0
+        self._last_rows: tuple[str, ...] = ()
 
     def choose(self, snapshot: Snapshot) -> Move:
         """Return a legal move: first what kind, by weight, then one of that kind."""
         options = self._options(snapshot)
-        weights = [self.habits.weights[kind] for kind in options]
+        weights = [self._weight(kind) for kind in options]
         kind = self._random.choices(list(options), weights)[0]
         return options[kind]()
 
-    def _options(self, snapshot: Snapshot) -> dict[str, Callable[[], Move]]:
+    def _weight(self, kind: str) -> float:
+        overlap = UNDER_OVERLAP.get(kind, 1.0) if self.cache.overlap else 1.0
+        grid = ON_A_GRID.get(kind, 1.0) if self.cache.grid > 1 else 1.0
+        return self.habits.weights[kind] * overlap * grid
+
+    def _options(self, snapshot: Snapshot) -> Options:
         """Return how to make one move of each kind that is possible."""
+        live = [view for view in snapshot.requests if view.phase != "closing"]
+        options: Options = {"open": self._open, "probe": self._ask}
+        return options | self._comings() | self._steps(snapshot, live) | self._goings(snapshot, live)
+
+    def _comings(self) -> Options:
         pick, cast = self._random.choice, self.cast
-        running = snapshot.requests
-        prefilling = [view for view in running if view.phase == "prefill"]
-        decoding = [view for view in running if view.phase == "decode"]
-        rows = [view.id for view in decoding if view.committed < self.habits.max_length]
-        room = snapshot.kv_free + sum(node.kv_tokens for node in snapshot.nodes if node.kv_lock == 0)
-        options: dict[str, Callable[[], Move]] = {"open": self._open, "probe": self._ask}
+        options: Options = {}
         if cast.retracted:
             options["resume"] = lambda: Resume(pick(list(cast.retracted)))
-        if prefilling:
-            options["prefill"] = lambda: self._prefill(pick(prefilling))
-        if rows and room:
-            options["forward"] = lambda: self._forward(rows, room)
-        if decoding:
-            options["checkpoint"] = lambda: Checkpoint(pick(decoding).id)
-            options["flush"] = lambda: Flush(pick(decoding).id)
-            options["finish"] = lambda: Finish(pick(decoding).id)
-        if running:
-            options["abort"] = lambda: Abort(pick(running).id)
-            options["retract"] = lambda: Retract(pick(decoding or running).id)
-        if snapshot.lru:
-            options["evict_states"] = lambda: EvictStates(self._random.randint(1, 2))
-            options["evict_kv"] = lambda: EvictKv(self._random.randint(1, 2 * self.habits.grid))
+        if cast.rejected:
+            options["retry"] = lambda: Retry(pick(list(cast.rejected)))
         return options
 
-    def _forward(self, rows: list[str], room: int) -> Forward:
-        count = self._random.randint(1, min(len(rows), room))
-        return Forward(tuple(self._random.sample(rows, count)))
+    def _steps(self, snapshot: Snapshot, live: list[RequestView]) -> Options:
+        """Whole steps where none is in flight, and the three parts of one under overlap."""
+        waiting = [view for view in live if view.scheduled < view.prompt_len]
+        longest = self.habits.max_length
+        rows = [view.id for view in live if view.prompt_len <= view.scheduled < longest]
+        room = snapshot.kv_free + sum(node.kv_tokens for node in snapshot.nodes if node.kv_lock == 0)
+        limit = min(len(rows), room, self.cache.graph_rows or len(rows))
+        flight = snapshot.in_flight
+        options: Options = {}
+        if not flight:
+            if waiting:
+                options["prefill"] = lambda: Prefill(*self._chunk(self._random.choice(waiting)))
+            if limit:
+                options["forward"] = lambda: Forward(*self._rows(rows, limit, []))
+            if limit and waiting:
+                options["mixed"] = lambda: Forward(*self._rows(rows, limit, waiting))
+        if self.cache.overlap and len(flight) < MAX_IN_FLIGHT and (limit or waiting):
+            options["schedule"] = lambda: self._schedule(rows, limit, waiting)
+        if any(step.executed_at is None for step in flight):
+            options["execute"] = Execute
+        if flight and flight[0].executed_at is not None:
+            options["commit"] = Commit
+        return options
 
-    def _prefill(self, view: RequestView) -> Prefill:
-        """A chunk to the end, to the grid, or of any length."""
-        left = view.prompt_len - view.executed
-        to_grid = self.habits.grid - view.executed % self.habits.grid
-        wanted = self._random.choice((left, to_grid, to_grid, self._random.randint(1, left)))
-        return Prefill(view.id, min(left, wanted))
+    def _goings(self, snapshot: Snapshot, live: list[RequestView]) -> Options:
+        """Ends, with steps in flight or not, folds, checkpoints and evictions."""
+        pick = self._random.choice
+        busy = {name for step in snapshot.in_flight for name, _, _ in step.rows}
+        ready = [view for view in live if view.committed >= view.prompt_len]
+        idle = [view for view in ready if view.id not in busy]
+        grid = snapshot.grid or 1
+        on_grid = [view for view in idle if view.committed % grid == 0]
+        options: Options = {}
+        if ready:
+            options["finish"] = lambda: Finish(pick(ready).id)
+        if idle:
+            options["flush"] = lambda: Flush(pick(idle).id)
+        if on_grid:
+            options["checkpoint"] = lambda: Checkpoint(pick(on_grid).id)
+        if live:
+            options["abort"] = lambda: Abort(pick(live).id)
+            options["retract"] = lambda: Retract(pick(ready or live).id)
+        if snapshot.lru:
+            options["evict_states"] = lambda: EvictStates(self._random.randint(1, 2))
+            options["evict_kv"] = lambda: EvictKv(self._random.randint(1, 2 * self._grid))
+        return options
+
+    def _schedule(self, rows: list[str], limit: int, waiting: list[RequestView]) -> Schedule:
+        """Decode rows, a chunk, or both."""
+        if not limit or (waiting and self._random.random() < 0.22):
+            return Schedule((), (self._chunk(self._random.choice(waiting)),))
+        mixed = waiting and self._random.random() < 0.4
+        return Schedule(*self._rows(rows, limit, waiting if mixed else []))
+
+    def _rows(
+        self, rows: list[str], limit: int, waiting: list[RequestView]
+    ) -> tuple[tuple[str, ...], Chunks, int | None]:
+        """Decode rows, a chunk of one or two of those ``waiting``, and sometimes padding.
+
+        The rows are those of the last step without the first, or any.
+        """
+        stayed = [name for name in self._last_rows[1:] if name in rows][:limit]
+        if not stayed or self._random.random() < 0.2:
+            stayed = self._random.sample(rows, self._random.randint(1, limit))
+        self._last_rows = chosen = tuple(stayed)
+        count = len(chosen)
+        several = self._random.sample(waiting, min(len(waiting), self._random.randint(1, 2)))
+        padded = count + self._random.randint(0, 3)
+        limit = self.cache.graph_rows or padded
+        pad_to = min(padded, limit) if self._random.random() < 0.3 else None
+        return chosen, tuple(self._chunk(view) for view in several), pad_to
+
+    def _chunk(self, view: RequestView) -> tuple[str, int]:
+        """A chunk to the end, to the grid, or of any length where the strategy has no blocks."""
+        left = view.prompt_len - view.scheduled
+        to_grid = self._grid - view.scheduled % self._grid
+        free = to_grid + self._grid if self.cache.strategy == "align" else self._random.randint(1, left)
+        return view.id, min(left, self._random.choice((left, to_grid, to_grid, free)))
 
     def _open(self) -> Open:
         self._born += 1
@@ -128,8 +219,8 @@ class Wanderer:
         own = Passage(self._random.randint(1, self.habits.own_tokens))
         if later or self._random.random() < 0.1:
             return (own,)
-        cuts = self.habits.text_tokens // self.habits.grid
-        length = self.habits.grid * self._random.randint(1, cuts)
+        cuts = max(1, self.habits.text_tokens // self._grid)
+        length = self._grid * self._random.randint(1, cuts)
         if self._random.random() < 0.25:
             length = self._random.randint(1, self.habits.text_tokens)
         shared = Passage(length, f"t{self._random.randrange(self.habits.texts)}")

@@ -21,8 +21,9 @@ NAMES = {  # fields that hold a name from a catalogue: (class, field)
     ("ScenarioFile", "faults"): "faults",
     ("ViolationExpectation", "invariant"): "invariants",
     ("CacheSection", "strategy"): "strategies",
+    ("CacheSection", "profile"): "profiles",
 }
-SWITCHES = {("ModelSection", "witness"), ("CacheSection", "replayssm")}
+SWITCHES = {("ModelSection", "witness"), ("CacheSection", "replayssm"), ("CacheSection", "overlap")}
 ONE_OF_ITS_KEYS = ("Step", "Evict")  # classes of which exactly one key is given
 
 
@@ -87,11 +88,13 @@ def _offer_names(field: dict[str, Any], place: tuple[str, str]) -> None:
 def _catalogue(name: str) -> Iterable[str]:
     from replaylife.lifecycle.faults import FAULTS
     from replaylife.lifecycle.invariants import INVARIANTS
+    from replaylife.lifecycle.profiles import PROFILES
     from replaylife.lifecycle.strategies import STRATEGIES
 
     known: dict[str, Iterable[str]] = {
         "faults": FAULTS,
         "invariants": INVARIANTS,
         "strategies": STRATEGIES,
+        "profiles": PROFILES,
     }
     return known[name]

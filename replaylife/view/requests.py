@@ -53,13 +53,23 @@ def _standing(snapshot: Snapshot, request: RequestView, look: Look, used: int) -
         )
     if slot is None:
         return Text(f"committed {request.committed}, holds no slot", DIM)
+    ahead = ""
+    if request.scheduled > request.committed:
+        ending = "ends after its steps in flight; " if request.phase == "closing" else ""
+        ahead = f" ({ending}executed {request.executed}, scheduled {request.scheduled})"
     lead = Text.assemble(
-        ("committed ", DIM), str(request.committed), ("  temporal ", DIM), (str(slot.temporal.length), STATE)
+        ("committed ", DIM),
+        str(request.committed),
+        (ahead, DIM),
+        ("  temporal ", DIM),
+        (str(slot.temporal.length), STATE),
     )
     tail = Text.assemble(("  conv ", DIM), str(slot.conv.length))
     ring = ring_text(
         slot.write_pos, snapshot.ring_length, look, look.room - used - lead.cell_len - tail.cell_len
     )
+    for index, stamp in request.stamps:
+        tail.append(f"  stamp {stamp.length} in slot {index}", DIM)
     return lead.append_text(ring).append_text(tail)
 
 

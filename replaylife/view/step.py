@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from rich.text import Text
 
-from replaylife.lifecycle.actions import Forward
-from replaylife.lifecycle.events import Decoded, Finished
+from replaylife.lifecycle.actions import Commit, Execute, Forward, Schedule
+from replaylife.lifecycle.events import Decoded, Event, Finished, StepCommitted, StepScheduled
 from replaylife.lifecycle.scenario.player import Played
 from replaylife.view.look import BOLD, DIM, GUTTER, Look, consecutive, hang, shorten, under_gutter
 from replaylife.view.reply import reply_lines
@@ -48,20 +49,40 @@ def action_text(action: str) -> Text:
 
 
 def uneventful(played: Played) -> bool:
-    """Whether a step is a decode forward that did nothing but add one record per row.
+    """Whether a step is a decode forward, or a part of one, that did nothing but add one record per row.
 
     One that folded, tracked, copied, broke something new, or moved a cursor in any other way is eventful.
     """
     t = played.transition
     return (
-        isinstance(t.action, Forward)
+        isinstance(t.action, Forward | Schedule | Execute | Commit)
         and not played.fresh
-        and all(isinstance(event, Decoded) and _plain(event) for event in t.events)
+        and all(_plain(event) for event in t.events)
         and not changed_nodes(t)
     )
 
 
-def _plain(event: Decoded) -> bool:
+def _overlap_lines(group: Sequence[Played], look: Look) -> Iterator[Text]:
+    """Yield a title for a run of schedules, executes and commits, and where each request stands after it."""
+    first, last = group[0].transition, group[-1].transition
+    kinds = [type(played.transition.action).__name__.lower() for played in group]
+    numbers = {kind: kinds.count(kind) for kind in kinds}
+    counted = ", ".join(
+        kind if number == 1 else f"{kind} {look.signs.times}{number}" for kind, number in numbers.items()
+    )
+    yield from hang(
+        Text.assemble(step_number(first.step, last.step), (counted, BOLD)), 0, look.width, deeper=GUTTER + 2
+    )
+    yield from request_lines(replace(last, before=first.before), look, ())
+    measured = [m for played in group for m in played.transition.after.measurements]
+    yield from standing_lines(group[-1].violations, look, measured)
+
+
+def _plain(event: Event) -> bool:
+    if isinstance(event, StepCommitted):
+        return not event.discarded
+    if not isinstance(event, Decoded):
+        return isinstance(event, StepScheduled) and all(end - start == 1 for _, start, end in event.rows)
     before, after = event.cursor_before, event.cursor_after
     moved = (before, after) == (None, None) or (before is not None and after == before + 1)
     return moved and not event.tracked
@@ -69,11 +90,17 @@ def _plain(event: Decoded) -> bool:
 
 def continues(earlier: Played, later: Played) -> bool:
     """Whether two uneventful steps read as one: the same rows, in sequence, with the same things broken."""
+    if _overlapped(earlier) and _overlapped(later):
+        return _standing(earlier) == _standing(later)
     return (
         earlier.transition.action == later.transition.action
         and _standing(earlier) == _standing(later)
         and _follow(earlier, later)
     )
+
+
+def _overlapped(played: Played) -> bool:
+    return isinstance(played.transition.action, Schedule | Execute | Commit)
 
 
 def _standing(played: Played) -> set[tuple[str, str]]:
@@ -92,6 +119,9 @@ def _follow(earlier: Played, later: Played) -> bool:
 def group_lines(group: Sequence[Played], look: Look) -> Iterator[Text]:
     """Yield one line for a run of uneventful decode forwards, and one more per row of a larger batch."""
     first, last = group[0].transition, group[-1].transition
+    if _overlapped(group[0]):
+        yield from _overlap_lines(group, look)
+        return
     title = Text.assemble(step_number(first.step, last.step), action_text(str(last.action)))
     if len(group) > 1:
         title.append(f" {look.signs.times}{len(group)}", BOLD)

@@ -168,7 +168,11 @@ def _note(t: Transition, node: NodeView) -> str:
 def slots_line(snapshot: Snapshot, look: Look) -> Text:
     """Say who holds which slots, and what is free of slots and key-value tokens."""
     holding = [request for request in snapshot.requests if request.slot is not None]
-    holders = [f"{shorten(look.signs, request.id, MAX_NAME)} {request.slot}" for request in holding]
+    holders = [
+        f"{shorten(look.signs, request.id, MAX_NAME)} {spans([request.slot, *request.track_slots])}"
+        for request in holding
+        if request.slot is not None
+    ]
     if len(holders) > 6:
         holders = [*holders[:6], f"and {len(holders) - 6} more requests"]
     tree = spans(node.state for node in snapshot.nodes if node.state is not None)

@@ -20,13 +20,17 @@ from replaylife.lifecycle.events import (
     PublishSkipped,
     Released,
     StateFolded,
+    StepCommitted,
+    StepScheduled,
 )
 from replaylife.view.look import Signs, count, spans
 
 PURPOSES = {
     "chunk": "the end of a prefill chunk",
     "track": "a track point",
-    "finish": "the request's own slot, donated",
+    "finish": "donated at finish",
+    "branch": "where its prompt parts from a cached one",
+    "block": "a full block",
     "checkpoint": "on request",
 }
 
@@ -70,6 +74,13 @@ def _sentence(event: Event, signs: Signs) -> str:
             return _evicted(event)
         case Released():
             return _released(event)
+        case StepScheduled():
+            return ""
+        case StepCommitted():
+            ended = ", ".join(event.discarded)
+            return (
+                f"discarded what step {event.number} computed for {ended}, which had ended" if ended else ""
+            )
         case Finished():
             return _finished(event)
         case _:

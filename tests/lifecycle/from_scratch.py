@@ -5,15 +5,17 @@ Written apart from the engine's own snapshotter, and more slowly: it looks at ev
 
 from __future__ import annotations
 
+from math import lcm
 from typing import Any
 
 from replaylife.lifecycle.engine import ReferenceEngine
-from replaylife.lifecycle.snapshot import NodeView, Owner, RequestView, SlotView, Snapshot
+from replaylife.lifecycle.snapshot import NodeView, Owner, RequestView, SlotView, Snapshot, StepView
 from replaylife.pool import EMPTY
 
 
 def snapshot_of(engine: ReferenceEngine) -> Snapshot:
-    store = engine.store
+    store, cache = engine.store, engine.config.cache
+    grid = lcm(cache.page, cache.chunk_grid)
     return Snapshot(
         slots=tuple(_slot(engine, index) for index in range(store.pool.shape.slots)),
         nodes=tuple(_node(engine, node) for node in store.tree.nodes()),
@@ -21,9 +23,11 @@ def snapshot_of(engine: ReferenceEngine) -> Snapshot:
         free_slots=tuple(store.pool.allocator._free),
         kv_capacity=store.kv.capacity,
         kv_free=store.kv.capacity - store.kv.num_taken,
-        ring_length=engine.config.cache.ring_length if engine.config.cache.replayssm else None,
-        track_point=engine.config.cache.track_interval,
+        ring_length=cache.ring_length if cache.replayssm else None,
+        track_point=grid if cache.strategy == "align" else lcm(grid, cache.track_interval),
+        grid=None if cache.strategy == "no_buffer" else grid,
         lru=tuple(node.id for node in store.tree._lru.values()),
+        in_flight=tuple(_step(step) for step in engine.stepper.in_flight),
     )
 
 
@@ -32,7 +36,11 @@ def _slot(engine: ReferenceEngine, index: int) -> SlotView:
     owners = [Owner("reserved")] if index == 0 else []
     owners += [Owner("free") for slot in pool.allocator._free if slot == index]
     owners += [Owner("tree", str(i)) for i in sorted(n.id for n in store.tree.nodes() if n.state == index)]
-    owners += [Owner("request", n) for n in sorted(n for n, r in engine.requests.items() if r.slot == index)]
+    names = sorted(n for n, r in engine.requests.items() if index in (r.slot, *r.track_slots))
+    owners += [Owner("request", name) for name in names]
+    for step in engine.stepper.in_flight:
+        copies = [c.dst for row in step.rows for c in row.copies if c.dst not in row.request.track_slots]
+        owners += [Owner("step", str(step.number))] if index in copies else []
     entry = pool.ledger.slots[index]
     cursor = None if pool.write_pos is None else pool.write_pos[index]
     on_device = cursor if pool.tensors is None else pool.tensors.cursors()
@@ -60,7 +68,7 @@ def _node(engine: ReferenceEngine, node: Any) -> NodeView:
         kv_lock=node.kv_lock,
         recency=node.recency,
         published=0 if node.state is None else engine.store.published.get(node.id, 0),
-        first_token=node.key()[-len(node.edge)],
+        first_page=node.key()[-len(node.edge) :][: engine.config.cache.page],
     )
 
 
@@ -75,10 +83,21 @@ def _request(request: Any) -> RequestView:
         tokens=EMPTY.after(request.tokens[: request.executed]),
         cached=request.cached,
         slot=request.slot,
+        track_slots=tuple(request.track_slots),
+        stamps=tuple((slot, request.stamps[slot]) for slot in request.stamps),
         locked=request.locked.id if request.locked else None,
         kv_tokens=request.kv_tokens,
         pending_cow=tuple(request.pending_cow) if request.pending_cow else None,
         copies=request.copies,
+    )
+
+
+def _step(step: Any) -> StepView:
+    return StepView(
+        number=step.number,
+        rows=tuple((row.request.id, row.start, row.end) for row in step.rows),
+        copies=tuple(copy.dst for row in step.rows for copy in row.copies),
+        executed_at=step.executed_at,
     )
 
 
@@ -88,7 +107,7 @@ def world_of(engine: ReferenceEngine) -> tuple[Any, ...]:
     return (
         engine.snapshot(),
         snapshot_of(engine),
-        engine._step,
+        engine._action,
         pool.step,
         sorted(pool.touched),
         [repr(slot) for slot in pool.ledger.slots],
@@ -99,6 +118,9 @@ def world_of(engine: ReferenceEngine) -> tuple[Any, ...]:
         (sorted(tree._leaves._heap), sorted(tree._leaves._queued)),
         dict(store.published),
         dict(store.retracted),
+        dict(store.rejected),
+        (engine.stepper._number, [repr(step) for step in engine.stepper.in_flight]),
+        list(engine.stepper._layout._order),
         list(store.events),
         [repr(request) for request in engine.requests.values()],
         sorted(engine._snapshotter.touched_requests),

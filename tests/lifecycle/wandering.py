@@ -6,9 +6,10 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from replaylife.lifecycle.actions import Abort, EvictKv, EvictStates, Finish
+from replaylife.lifecycle.actions import Abort, Commit, EvictKv, EvictStates, Execute, Finish
 from replaylife.lifecycle.config import CacheConfig, EngineConfig, ModelConfig
 from replaylife.lifecycle.factory import EngineFactory
+from replaylife.lifecycle.faults import FAULTS
 from replaylife.lifecycle.snapshot import Snapshot
 from replaylife.lifecycle.wander.moves import Move
 from replaylife.lifecycle.wander.shrink import as_scenario, shortest_violation
@@ -16,15 +17,52 @@ from replaylife.lifecycle.wander.situations import Coverage
 from replaylife.lifecycle.wander.walk import Taken, Walk
 from replaylife.lifecycle.wander.wanderer import Habits
 
+from .support import shipped
+
+BREAKDOWNS = (ValueError, KeyError, RuntimeError, IndexError)
 SMALL = CacheConfig(slots=10, kv_tokens=96, ring_length=4, track_interval=6)
 POLICIES = [
     replace(SMALL, finish=finish, track=track, replayssm=replayssm)  # type: ignore[arg-type]  # from product
     for finish, track, replayssm in product(("truncate", "fold"), ("snapshot", "fold-only"), (True, False))
 ]
+WITH_GRID = replace(SMALL, ring_length=3, track_interval=4)
+STRATEGIES = {
+    "no_buffer": SMALL,
+    "extra_buffer": replace(WITH_GRID, strategy="extra_buffer", slots=14, page=2, chunk_grid=4),
+    "extra_buffer_lazy": replace(WITH_GRID, strategy="extra_buffer_lazy", slots=11, chunk_grid=4),
+    "align": replace(WITH_GRID, strategy="align", page=4),
+}
+COMBINATIONS = [
+    replace(cache, overlap=overlap, graph_rows=graph_rows)
+    for cache, overlap, graph_rows in product(STRATEGIES.values(), (False, True), (None, 4))
+]
+MORE_POLICIES = [
+    *(policy for policy in POLICIES if policy != SMALL),
+    replace(SMALL, overlap=True, finish="fold"),
+    *(replace(cache, replayssm=False, overlap=True) for cache in STRATEGIES.values()),
+    *(replace(cache, track="fold-only") for cache in list(STRATEGIES.values())[1:]),
+]
 
 
 def name_of(cache: CacheConfig) -> str:
-    return f"{cache.finish}, {cache.track}, {'on' if cache.replayssm else 'off'}"
+    words = [
+        cache.strategy,
+        "overlap" if cache.overlap else "",
+        "" if cache.graph_rows is None else "graph",
+        "fold" if cache.finish == "fold" else "",
+        "" if cache.track == "snapshot" else cache.track,
+        "" if cache.replayssm else "off",
+    ]
+    return ", ".join(word for word in words if word)
+
+
+def cache_for(fault: str) -> CacheConfig:
+    """A small cache with the strategy, the policies and the steps of the fault's own scenario."""
+    shown = shipped(FAULTS[fault].scenario).cache
+    small = STRATEGIES[shown.strategy]
+    return replace(
+        small, finish=shown.finish, track=shown.track, overlap=shown.overlap, graph_rows=shown.graph_rows
+    )
 
 
 def factory(*faults: str, cache: CacheConfig = SMALL, backend: str = "none", **model: Any) -> EngineFactory:
@@ -61,10 +99,16 @@ class Stroll:
         )
 
     def wind_up(self) -> Snapshot:
-        """End every request, evict everything, and return what is left."""
+        """End every request, take every step to its commit, evict everything, and return what is left."""
         engine = self.walk.engine
         for view in engine.snapshot().requests:
-            self._apply(Finish(view.id) if view.phase == "decode" else Abort(view.id))
+            if view.phase != "closing":
+                ready = view.committed >= view.prompt_len
+                self._apply(Finish(view.id) if ready else Abort(view.id))
+        while flight := engine.snapshot().in_flight:
+            if any(step.executed_at is None for step in flight):
+                self._apply(Execute())
+            self._apply(Commit())
         self._apply(EvictStates(10_000))
         self._apply(EvictKv(1_000_000))
         return engine.snapshot()

@@ -57,7 +57,7 @@ def test_github_points_at_the_scenario_line_and_escapes() -> None:
     first = result.stdout.splitlines()[0]
     assert result.exit_code == 1
     assert first.startswith("::error file=")
-    assert ",line=14,title=key-matches-state (step 24%2C node 3)::found temporal covers 26 tokens" in first
+    assert ",line=15,title=key-matches-state (step 24%2C node 3)::found temporal covers 26 tokens" in first
     assert "%0ALet node 3 claim 30 tokens" in first
 
 

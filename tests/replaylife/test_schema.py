@@ -15,6 +15,7 @@ import replaylife.scenarios
 from replaylife.lifecycle.faults import FAULTS
 from replaylife.lifecycle.invariants import INVARIANTS
 from replaylife.lifecycle.scenario.schema import ScenarioFile
+from replaylife.lifecycle.strategies import STRATEGIES
 
 from .command import invoke, objects, run
 from .json_schema import mistakes
@@ -80,7 +81,7 @@ def test_names_are_offered_for_completion() -> None:
     properties, classes = SCENARIO["properties"], SCENARIO["$defs"]
     assert properties["faults"]["items"]["enum"] == sorted(FAULTS)
     assert classes["ViolationExpectation"]["properties"]["invariant"]["enum"] == sorted(INVARIANTS)
-    assert classes["CacheSection"]["properties"]["strategy"]["enum"] == ["no_buffer"]
+    assert classes["CacheSection"]["properties"]["strategy"]["enum"] == sorted(STRATEGIES)
     assert classes["CacheSection"]["properties"]["replayssm"]["enum"] == [True, False, "on", "off"]
 
 

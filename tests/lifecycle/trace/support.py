@@ -44,11 +44,12 @@ def write(run: Run, path: Path, **header: Any) -> None:
 
 
 @cache
-def recorded(name: str, keyframe_every: int = 64) -> bytes:
+def recorded(name: str, keyframe_every: int = 64, *, without_its_faults: bool = False) -> bytes:
     """The trace of a shipped scenario, ledger only."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "t.jsonl"
-        write(Run(name), path, keyframe_every=keyframe_every)
+        run = Run(name, without_its_faults=without_its_faults)
+        write(run, path, keyframe_every=keyframe_every)
         return path.read_bytes()
 
 

@@ -78,10 +78,10 @@ DAMAGE = {
     "an unknown kind of line": (edited(lambda s: s.update(type="stop")), "'stop'; did you mean 'step'?"),
     "an unknown action": (edited(lambda s: s["action"].update(type="Froward")), "did you mean 'Forward'?"),
     "a text for a number": (
-        edited(lambda s: s["events"][0].update(slot="1")),
-        "events[0].slot: found '1', need a whole",
+        edited(lambda s: s["events"][1].update(slot="1")),
+        "events[1].slot: found '1', need a whole",
     ),
-    "a field missing": (edited(lambda s: s["events"][0].pop("slot")), "events[0]: lacks 'slot'"),
+    "a field missing": (edited(lambda s: s["events"][1].pop("slot")), "events[1]: lacks 'slot'"),
     "a field unknown": (edited(lambda s: s.update(stepp=1)), "unknown field 'stepp'; did you mean 'step'?"),
     "a slot that does not exist": (
         edited(lambda s: s["changes"]["slots"][0].update(index=99)),
@@ -113,7 +113,7 @@ DAMAGE = {
         "node 1 has slot 77 as its state",
     ),
     "an event in no slot": (
-        edited(lambda s: s["events"][0].update(slot=-1)),
+        edited(lambda s: s["events"][1].update(slot=-1)),
         "Decoded names slot -1, which does not exist",
     ),
     "a track point of 0": (edited(lambda s: s["changes"].update(track_point=0)), "track_point is 0"),
