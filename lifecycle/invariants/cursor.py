@@ -60,7 +60,8 @@ class CursorResetOnReuse(Invariant):
         was_free = set(t.before.free_slots)
         decoded = {event.slot for event in t.events if isinstance(event, Decoded)}
         for slot in slots_of(t):
-            taken = slot.index in was_free and any(owner.kind != "free" for owner in slot.owners)
+            passed_on = slot.index in was_free and t.before.slots[slot.index].owners != slot.owners
+            taken = passed_on and any(owner.kind != "free" for owner in slot.owners)
             if taken and slot.write_pos and slot.index not in decoded:
                 yield self.broken(
                     f"slot {slot.index}",

@@ -12,10 +12,11 @@ from replaylife.pool.tensors import PoolTensors
 class GraphDecoder:
     """Buffers of a fixed number of rows, refreshed in place before each step.
 
-    On CUDA the network's decode is captured once over these buffers and replayed: one graph serves any
-    mixture of ring positions, because cursors and slots are read from the buffers. Warm-up and capture run
-    on padding rows (slot -1), which write nothing and advance no cursor. On a CPU the same buffers are used
-    without a capture. ``captures`` and ``replays`` count what really happened.
+    With compiled Triton kernels the network's decode is captured once over these buffers and replayed: one
+    graph serves any mixture of ring positions, because cursors and slots are read from the buffers. Warm-up
+    and capture run on padding rows (slot -1), which write nothing and advance no cursor. On a CPU, and with
+    the torch twins (which read values back), the same buffers are used without a capture. ``captures`` and
+    ``replays`` count what really happened.
     """
 
     def __init__(self, network: Network, tensors: PoolTensors, rows: int) -> None:
@@ -28,7 +29,7 @@ class GraphDecoder:
         self._graph: torch.cuda.CUDAGraph | None = None
         self._logits: torch.Tensor | None = None
         self.captures = self.replays = 0
-        if device.type == "cuda":
+        if tensors.kernels.mode == "triton-compiled":
             self._capture()
 
     def decode(self, batch: Batch) -> torch.Tensor:

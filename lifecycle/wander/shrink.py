@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from replaylife.lifecycle.actions import (
@@ -20,6 +21,7 @@ from replaylife.lifecycle.actions import (
     Schedule,
 )
 from replaylife.lifecycle.config import CacheConfig, EngineConfig
+from replaylife.lifecycle.events import AdmissionRejected
 from replaylife.lifecycle.factory import EngineFactory
 from replaylife.lifecycle.wander.moves import Ask, Move, Open, Passage, Resume, Retry
 from replaylife.lifecycle.wander.walk import Walk, replay
@@ -70,7 +72,10 @@ def _possible(factory: EngineFactory, moves: Sequence[Move]) -> list[Move]:
 
 
 def as_scenario(config: EngineConfig, faults: Sequence[str], moves: Sequence[Move], title: str) -> str:
-    """Write moves as a scenario file: a decode step for a forward of one row, a batch for any other."""
+    """Write moves as a scenario file: a decode step for a forward of one row, a batch for any other.
+
+    The moves are played once, without tensors, to see which admissions the scenario must expect to be rejected.
+    """
     lines = [
         f"title: {title}",
         f"model: {{gate: {config.model.gate}, vocab: {config.model.vocab}, seed: {config.model.seed}}}",
@@ -78,7 +83,8 @@ def as_scenario(config: EngineConfig, faults: Sequence[str], moves: Sequence[Mov
         f"faults: [{', '.join(faults)}]",
         "steps:",
     ]
-    steps = [step for move in moves for step in _steps(move)]
+    played = Walk(EngineFactory(replace(config, backend="none"), tuple(faults)))
+    steps = [step for move in moves for step in (*_steps(move), *_rejected(played, move))]
     for step, same in groupby(steps):
         count = sum(1 for _ in same)
         if step.startswith("decode"):
@@ -86,6 +92,15 @@ def as_scenario(config: EngineConfig, faults: Sequence[str], moves: Sequence[Mov
         else:
             lines += [f"  - {step}"] * count
     return "\n".join(lines) + "\n"
+
+
+def _rejected(walk: Walk, move: Move) -> Iterator[str]:
+    """Take the move, and say who has been rejected by now if it was an admission in vain."""
+    taken = walk.take(move)
+    events = () if taken is None else taken.transition.events
+    if any(isinstance(event, AdmissionRejected) for event in events):
+        resumed = [e.request for e in events if isinstance(e, AdmissionRejected) if isinstance(move, Resume)]
+        yield f"expect: {{rejected: [{', '.join(sorted({*walk.cast.rejected, *resumed}))}]}}"
 
 
 def _cache(cache: CacheConfig) -> dict[str, object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -151,7 +152,9 @@ def test_a_clean_trace_holds() -> None:
     assert result.exit_code == 0
     assert result.stderr == ""
     assert "✓ t.jsonl: everything held" in result.stdout
-    assert "47 steps: 17 invariants, and whether each step follows" in result.stdout
+    judged = re.search(r"47 steps: (\d+) invariants, and whether each step follows", result.stdout)
+    assert judged is not None
+    assert int(judged[1]) >= 22
     assert "5 of 5 expectations held, as recorded" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
 

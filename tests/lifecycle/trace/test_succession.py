@@ -69,8 +69,8 @@ TAMPERINGS = {
     "a copy reports another length": Tampering(
         event("CheckpointCopied", length=9), "slot 2", "CheckpointCopied.length", at="Prefill"
     ),
-    "a copy reports a length inside its chunk": Tampering(
-        event("CheckpointCopied", length=5), "slot 2", "temporal covers 6", at="Prefill"
+    "a copy reports another length inside its chunk": Tampering(
+        event("CheckpointCopied", length=5), "slot 8", "temporal covers 8", at=7, scenario="branching"
     ),
     "a node keeps no state": Tampering(node(1, state=None), "node 1", "state"),
     "a node's key changes": Tampering(node(1, key=[6, "aa"]), "node 1", "key"),
