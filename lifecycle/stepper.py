@@ -118,7 +118,7 @@ class Stepper:
     def _run_decode(self, planned: Sequence[PlannedRow], pad_to: int | None) -> None:
         """Read and append, advance the cursors, fold what is due, leave the checkpoints planned."""
         rows = [self._row(row) for row in planned]
-        sampled = self._write_decode(rows, pad_to or self.store.cache.graph_rows)
+        sampled = self._write_decode(rows, self.store.cache.graph_rows or pad_to)
         self.store.pool.advance(row.slot for row in rows)
         self._fold_due(rows)
         for plan, row in zip(planned, rows, strict=True):

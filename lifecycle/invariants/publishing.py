@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from replaylife.lifecycle.actions import Execute, Forward
 from replaylife.lifecycle.events import Allocated, CheckpointCopied, Evicted, Freed, Published
-from replaylife.lifecycle.events import Evicted
 from replaylife.lifecycle.invariants.base import Invariant, nodes_of, requests_of, slot_view, slots_of
 from replaylife.lifecycle.protocol import Capabilities
 from replaylife.lifecycle.snapshot import SlotView, Transition, Violation

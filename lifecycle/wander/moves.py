@@ -93,9 +93,9 @@ Move: TypeAlias = (
 class Cast:
     """The tokens of every request so far: ``running``, ``rejected``, ``retracted``, or ``ended``.
 
-    ``keep`` bounds how many of the rejected and the ended ones are remembered. What a step in flight samples
-    for a request that has been told to end is noted too: sampling is deterministic, so it is what the request
-    would have said.
+    ``turned_away`` are those whose last admission was rejected, retracted ones among them. ``keep`` bounds
+    how many of the rejected and the ended ones are remembered. What the host has not seen when a request ends
+    is no part of its tokens.
     """
 
     def __init__(self, model: ModelConfig, keep: int = 24) -> None:
@@ -104,6 +104,8 @@ class Cast:
         self.rejected: dict[str, list[int]] = {}
         self.retracted: dict[str, list[int]] = {}
         self.ended: dict[str, list[int]] = {}
+        self.turned_away: set[str] = set()
+        self._prompt_len: dict[str, int] = {}
 
     def action(self, move: Move) -> Action | None:
         """Return the action that a move comes to; ``None`` where it refers to somebody who is not there."""
@@ -128,25 +130,36 @@ class Cast:
         """Take note of what an applied action sampled and whom it ended."""
         if isinstance(action, Admit):
             self.running[action.request] = list(action.tokens)
+            self._prompt_len[action.request] = len(action.tokens)
         for event in events:
             match event:
                 case Prefilled() | Decoded():
                     if event.sampled is not None:
                         self._hear(event.request, event.sampled)
                 case AdmissionRejected(name):
+                    self.turned_away.add(name)
                     tokens = self.running.pop(name)
                     if name not in self.retracted:
                         self.rejected[name] = tokens
                 case Released(name, retracted=True):
-                    self.retracted[name] = self.running.pop(name)
+                    self.retracted[name] = self._seen(event)
                 case Released(name) | Finished(name):
-                    self.ended[name] = self.running.pop(name)
+                    self.ended[name] = self._seen(event)
         if isinstance(action, Admit) and action.request in self.running:
+            self.turned_away.discard(action.request)
             self.retracted.pop(action.request, None)
             self.rejected.pop(action.request, None)
         for those in (self.ended, self.rejected):
             while len(those) > self._keep:
                 del those[next(iter(those))]
+
+    def _seen(self, end: Released | Finished) -> list[int]:
+        """What the host had seen of a request that has ended: committed tokens and the one sampled after.
+
+        Nothing is cut within the prompt; what is kept is what a played scenario keeps.
+        """
+        tokens, known = self.running.pop(end.request), end.committed + 1
+        return tokens[:known] if known > self._prompt_len.pop(end.request) else tokens
 
     def _hear(self, request: str, token: int) -> None:
         """Note a token; a faulty engine may run a request that has ended."""

@@ -21,7 +21,6 @@ from replaylife.lifecycle.actions import (
     Schedule,
 )
 from replaylife.lifecycle.config import CacheConfig, EngineConfig
-from replaylife.lifecycle.events import AdmissionRejected
 from replaylife.lifecycle.factory import EngineFactory
 from replaylife.lifecycle.wander.moves import Ask, Move, Open, Passage, Resume, Retry
 from replaylife.lifecycle.wander.walk import Walk, replay
@@ -74,7 +73,8 @@ def _possible(factory: EngineFactory, moves: Sequence[Move]) -> list[Move]:
 def as_scenario(config: EngineConfig, faults: Sequence[str], moves: Sequence[Move], title: str) -> str:
     """Write moves as a scenario file: a decode step for a forward of one row, a batch for any other.
 
-    The moves are played once, without tensors, to see which admissions the scenario must expect to be rejected.
+    The moves are played once, without tensors, to see which admissions the scenario must expect to be
+    rejected.
     """
     lines = [
         f"title: {title}",
@@ -84,7 +84,7 @@ def as_scenario(config: EngineConfig, faults: Sequence[str], moves: Sequence[Mov
         "steps:",
     ]
     played = Walk(EngineFactory(replace(config, backend="none"), tuple(faults)))
-    steps = [step for move in moves for step in (*_steps(move), *_rejected(played, move))]
+    steps = [step for move in moves for step in _told(played, move)]
     for step, same in groupby(steps):
         count = sum(1 for _ in same)
         if step.startswith("decode"):
@@ -94,13 +94,14 @@ def as_scenario(config: EngineConfig, faults: Sequence[str], moves: Sequence[Mov
     return "\n".join(lines) + "\n"
 
 
-def _rejected(walk: Walk, move: Move) -> Iterator[str]:
-    """Take the move, and say who has been rejected by now if it was an admission in vain."""
-    taken = walk.take(move)
-    events = () if taken is None else taken.transition.events
-    if any(isinstance(event, AdmissionRejected) for event in events):
-        resumed = [e.request for e in events if isinstance(e, AdmissionRejected) if isinstance(move, Resume)]
-        yield f"expect: {{rejected: [{', '.join(sorted({*walk.cast.rejected, *resumed}))}]}}"
+def _told(walk: Walk, move: Move) -> Iterator[str]:
+    """Take the move; say after an admission that is rejected who has been so by now. Then it is a retry."""
+    before = walk.cast.turned_away
+    again = isinstance(move, Resume) and move.request in before
+    yield from _steps(Retry(move.request) if isinstance(move, Resume) and again else move)
+    walk.take(move)
+    if isinstance(move, Open | Resume | Retry) and move.request in walk.cast.turned_away:
+        yield f"expect: {{rejected: [{', '.join(sorted(walk.cast.turned_away))}]}}"
 
 
 def _cache(cache: CacheConfig) -> dict[str, object]:

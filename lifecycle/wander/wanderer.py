@@ -36,9 +36,9 @@ WEIGHTS = {
     "prefill": 22.0,
     "forward": 34.0,
     "mixed": 10.0,
-    "schedule": 70.0,
-    "execute": 36.0,
-    "commit": 36.0,
+    "schedule": 88.0,
+    "execute": 44.0,
+    "commit": 44.0,
     "checkpoint": 6.0,
     "flush": 2.5,
     "finish": 9.0,
@@ -50,15 +50,17 @@ WEIGHTS = {
 }
 # Overlap needs three moves for a step and leaves few requests idle; a grid leaves few lengths to publish at.
 UNDER_OVERLAP = {
-    "open": 1.3,
-    "prefill": 2.0,
-    "forward": 1.7,
+    "open": 1.6,
+    "prefill": 2.4,
+    "forward": 2.1,
     "checkpoint": 5.0,
-    "flush": 10.0,
-    "finish": 0.9,
-    "abort": 2.4,
-    "evict_states": 2.4,
+    "flush": 12.0,
+    "finish": 0.8,
+    "abort": 3.6,
+    "evict_states": 4.0,
+    "evict_kv": 1.4,
     "probe": 1.5,
+    "retract": 1.2,
 }
 ON_A_GRID = {"checkpoint": 4.0}
 
@@ -198,7 +200,8 @@ class Wanderer:
         left = view.prompt_len - view.scheduled
         to_grid = self._grid - view.scheduled % self._grid
         free = to_grid + self._grid if self.cache.strategy == "align" else self._random.randint(1, left)
-        return view.id, min(left, self._random.choice((left, to_grid, to_grid, free)))
+        often = left if self.cache.grid > 1 else to_grid  # long edges are what prompts branch off in
+        return view.id, min(left, self._random.choice((left, to_grid, often, free)))
 
     def _open(self) -> Open:
         self._born += 1

@@ -147,7 +147,11 @@ KINDS = {
     *(f"{of} before prefill" for of in ("forward", "schedule", "Checkpoint", "Finish", "Flush")),
     *("prefill after prefill", "forward one request twice", "forward with a stranger"),
     *("decode and prefill one request", "pad to fewer rows than there are"),
-    *("forward one that waits with one that does not", "execute with nothing scheduled", "commit with nothing in flight"),
+    *(
+        "forward one that waits with one that does not",
+        "execute with nothing scheduled",
+        "commit with nothing in flight",
+    ),
 }
 WITHOUT_TOKENS = {"forward without tokens", "schedule without tokens"}  # few enough requests get that far
 WITHOUT_OVERLAP = {"schedule without overlap"}
@@ -260,7 +264,8 @@ def test_a_forward_without_room_says_how_much_there_is() -> None:
         (
             replace(STRATEGIES["align"], overlap=True),
             Prefill("a", 3),
-            "prefill a (3 tokens): a chunk that is not the last ends on a block boundary; 3 is no multiple of 4",
+            "prefill a (3 tokens): a chunk that is not the last ends on a block boundary; "
+            "3 is no multiple of 4",
         ),
         (
             STRATEGIES["extra_buffer"],

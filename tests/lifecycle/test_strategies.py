@@ -123,7 +123,8 @@ def test_a_profile_refuses_what_its_release_refuses(
     def write(cache: str) -> Path:
         path = tmp_path / "p.yaml"
         path.write_text(
-            f"title: t\ncache: {{profile: {profile}, {cache}}}\nsteps:\n  - admit: {{request: a, prompt: 4}}\n"
+            f"title: t\ncache: {{profile: {profile}, {cache}}}\n"
+            "steps:\n  - admit: {request: a, prompt: 4}\n"
         )
         return path
 

@@ -34,8 +34,17 @@ STRATEGIES = {
     "extra_buffer_lazy": replace(WITH_GRID, strategy="extra_buffer_lazy", slots=11, chunk_grid=4),
     "align": replace(WITH_GRID, strategy="align", page=4),
 }
+# Under overlap more requests at once, so that enough of them decode together.
+ROOM = {"no_buffer": (12, 120), "extra_buffer": (20, 128), "extra_buffer_lazy": (14, 128), "align": (12, 120)}
+
+
+def overlapped(cache: CacheConfig) -> CacheConfig:
+    slots, kv_tokens = ROOM[cache.strategy]
+    return replace(cache, overlap=True, slots=slots, kv_tokens=kv_tokens)
+
+
 COMBINATIONS = [
-    replace(cache, overlap=overlap, graph_rows=graph_rows)
+    replace(overlapped(cache) if overlap else cache, graph_rows=graph_rows)
     for cache, overlap, graph_rows in product(STRATEGIES.values(), (False, True), (None, 4))
 ]
 MORE_POLICIES = [
