@@ -55,14 +55,13 @@ class CheckpointImmutable(Invariant):
             if was is None or owner is None or owner.kind != "tree" or was.owners != slot.owners:
                 continue
             if _contents(was) != _contents(slot):
+                found = _difference(was, slot)
                 yield self.broken(
                     f"slot {slot.index}",
-                    f"temporal {was.temporal.length} -> {slot.temporal.length}, "
-                    f"conv {was.conv.length} -> {slot.conv.length}, written in step {slot.written}",
-                    f"as published: {was.temporal.length}, written in step {was.written}",
+                    found,
+                    "as published",
                     f"Let node {owner.id} own slot {slot.index} before and after step {t.step} ({t.action}).",
-                    f"That step wrote the slot: temporal covers {slot.temporal.length} tokens, conv ends at "
-                    f"{slot.conv.length}.",
+                    f"That step wrote the slot: {found}.",
                     "Then the key is no longer what the state is, for whoever matches it next.",
                 )
 
@@ -132,7 +131,7 @@ class StepWritesItsRows(Invariant):
             was = slot_view_before(t, slot.index)
             if was is None or slot.index in allowed or _contents(was) == _contents(slot):
                 continue
-            found = f"temporal {was.temporal.length} -> {slot.temporal.length}"
+            found = _difference(was, slot)
             yield self.broken(
                 f"slot {slot.index}",
                 found,
@@ -175,6 +174,23 @@ def slot_view_before(t: Transition, index: int) -> SlotView | None:
 
 def _contents(slot: SlotView) -> tuple[object, ...]:
     return slot.temporal, slot.conv, slot.conv_checkpoint, slot.write_pos, slot.written
+
+
+def _difference(was: SlotView, slot: SlotView) -> str:
+    """Name what changed in a slot, in lengths where they differ."""
+    pairs = {
+        "temporal": (was.temporal, slot.temporal),
+        "conv": (was.conv, slot.conv),
+        "conv_checkpoint": (was.conv_checkpoint, slot.conv_checkpoint),
+    }
+    parts = [
+        f"{name} {old.length} -> {new.length}" if old.length != new.length else f"{name} (other tokens)"
+        for name, (old, new) in pairs.items()
+        if old is not None and new is not None and old != new
+    ]
+    if was.write_pos != slot.write_pos:
+        parts.append(f"write_pos {was.write_pos} -> {slot.write_pos}")
+    return ", ".join(parts) or f"written again, in step {slot.written}"
 
 
 def _written_by(t: Transition) -> set[int | None]:

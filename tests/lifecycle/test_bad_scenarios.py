@@ -28,8 +28,8 @@ NAME = "a name: up to 64 letters, digits, '_', '.', '-', the first a letter or d
 NEED = "a mapping with 'title' and 'steps'"
 MERGE = "found the merge key <<, need the keys themselves; write them out here"
 ONE_KEY = (
-    "a step has exactly one key (admit, prefill, decode, checkpoint, finish, fold, retract, resume, "
-    "abort, evict, match, expect), found abort, finish"
+    "a step has exactly one key (admit, prefill, decode, batch, schedule, execute, commit, overlap, checkpoint, "
+    "finish, fold, retract, resume, retry, abort, evict, match, expect), found abort, finish"
 )
 
 # (what is replaced, by what, the messages); None stands for the whole file, "" for its end.
