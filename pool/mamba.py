@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from replaylife.pool.allocator import SlotAllocator
@@ -47,7 +46,7 @@ class MambaPool:
     def __init__(
         self, shape: PoolShape, tensors: PoolTensors | None = None, *, log_records: bool = False
     ) -> None:
-        self.shape = replace(shape)
+        self.shape = shape
         self.tensors = tensors
         self.allocator = SlotAllocator(shape.slots)
         self.ledger = Ledger(shape.slots, shape.ring_length, logging=log_records)
