@@ -8,7 +8,7 @@ from typing import Protocol
 
 from replaylife.lifecycle.actions import Action
 from replaylife.lifecycle.events import Event
-from replaylife.lifecycle.snapshot import Changed, Snapshot
+from replaylife.lifecycle.snapshot import Changed, Snapshot, Transition
 
 
 class ActionRefused(Exception):  # noqa: N818 - a refusal is an answer, not a defect
@@ -52,3 +52,10 @@ class Engine(Protocol):
     def enabled(self) -> Iterable[Action]:
         """Return the actions that can be applied now; empty if the engine cannot say."""
         ...
+
+
+def transit(engine: Engine, action: Action, step: int) -> Transition:
+    """Apply one action and return the whole transition, numbered ``step``. Raises what ``apply`` raises."""
+    before = engine.snapshot()
+    events = engine.apply(action)
+    return Transition(step, before, action, events, engine.snapshot(), engine.changed())

@@ -95,6 +95,11 @@ class RequestView:
     pending_cow: tuple[int, int] | None
     copies: int
 
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """Every slot that the request owns, its live one first."""
+        return (*(() if self.slot is None else (self.slot,)), *self.track_slots)
+
 
 @dataclass(frozen=True, slots=True)
 class StepView:

@@ -85,11 +85,9 @@ class Snapshotter:
                 self._changed_slots.add(old.state)
         ordered: dict[int, NodeView] = {}
         for node_id, node in alive.items():
-            known = self._nodes.get(node_id)
-            fresh = node_id in touched or known is None
-            view = self._view_node(node, ordered) if fresh or known is None else known
-            ordered[node_id] = view
-            if fresh and view.state is not None:
+            known = None if node_id in touched else self._nodes.get(node_id)
+            view = ordered[node_id] = known or self._view_node(node, ordered)
+            if known is None and view.state is not None:
                 self._node_holds[view.state].add(node_id)
                 self._changed_slots.add(view.state)
         self._nodes, self._node_views = ordered, tuple(ordered.values())
@@ -118,7 +116,7 @@ class Snapshotter:
         self.touched_requests.clear()
         for request_id in touched:
             old = self._views.get(request_id)
-            for slot in () if old is None else _slots_of(old):
+            for slot in () if old is None else old.slots:
                 self._request_holds[slot].discard(request_id)
                 self._changed_slots.add(slot)
             request = self._requests.get(request_id)
@@ -190,10 +188,6 @@ def _view_request(request: Request) -> RequestView:
         pending_cow=request.pending_cow,
         copies=request.copies,
     )
-
-
-def _slots_of(view: RequestView) -> tuple[int, ...]:
-    return (*(() if view.slot is None else (view.slot,)), *view.track_slots)
 
 
 def _view_step(step: PlannedStep) -> StepView:

@@ -67,11 +67,7 @@ def requests_of(t: Transition) -> Iterator[RequestView]:
     """Yield the requests to look at: those that changed themselves or whose slot did, or all."""
     for request in t.after.requests:
         changed = t.changed
-        if (
-            changed is None
-            or request.id in changed.requests
-            or not changed.slots.isdisjoint((request.slot, *request.track_slots))
-        ):
+        if changed is None or request.id in changed.requests or not changed.slots.isdisjoint(request.slots):
             yield request
 
 

@@ -193,13 +193,13 @@ def _difference(was: SlotView, slot: SlotView) -> str:
     return ", ".join(parts) or f"written again, in step {slot.written}"
 
 
-def _written_by(t: Transition) -> set[int | None]:
+def _written_by(t: Transition) -> set[int]:
     """The slots that a step may write: its requests' own, and those that it took, copied to or gave away."""
     named = {getattr(event, "request", None) for event in t.events}
-    slots: set[int | None] = set()
+    slots: set[int] = set()
     for request in (*t.before.requests, *t.after.requests):
         if request.id in named:
-            slots |= {request.slot, *request.track_slots}
+            slots.update(request.slots)
     for event in t.events:
         if isinstance(event, CheckpointCopied):
             slots.add(event.dst)

@@ -63,9 +63,7 @@ class SlotsConserved(Invariant):
     def _slots(self, t: Transition) -> Iterable[Violation]:
         free = set(t.after.free_slots)
         tree = {node.state for node in t.after.nodes if node.state is not None}
-        held = {slot for request in t.after.requests for slot in (request.slot, *request.track_slots)} - {
-            None
-        }
+        held = {slot for request in t.after.requests for slot in request.slots}
         held |= {slot for step in t.after.in_flight for slot in step.copies}
         total = len(t.after.slots) - 1
         counted = len((free | tree | held) - {0})

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from replaylife.lifecycle.actions import Action
 from replaylife.lifecycle.invariants import Checker
-from replaylife.lifecycle.protocol import ActionRefused, CannotExpress, Engine
+from replaylife.lifecycle.protocol import ActionRefused, CannotExpress, Engine, transit
 from replaylife.lifecycle.scenario.expectations import Chronicle
 from replaylife.lifecycle.scenario.loader import NumberedStep, Scenario
 from replaylife.lifecycle.scenario.scene import Scene
@@ -68,6 +68,10 @@ class Verdict:
         return not self.failures and not self.unexpected
 
 
+class _BrokenDown(Exception):  # noqa: N818 - a finding about the engine under test
+    """The engine raised something that is no answer of its protocol."""
+
+
 class Player:
     """Plays one scenario on one engine.
 
@@ -97,9 +101,7 @@ class Player:
             except ActionRefused as refused:
                 yield self._fail(entry.line, f"refused: {refused}")
                 return
-            except CannotExpress:
-                raise
-            except (ValueError, RuntimeError) as broken:
+            except _BrokenDown as broken:
                 yield self._fail(entry.line, f"the engine broke down: {broken}")
                 return
             yield from self._judge(entry)
@@ -116,24 +118,24 @@ class Player:
         return self.verdict
 
     def _apply(self, line: int, action: Action) -> Played:
-        before = self.engine.snapshot()
-        events = self.engine.apply(action)
+        transition = self._transit(action)
         self.verdict.steps += 1
-        transition = Transition(
-            step=self.verdict.steps,
-            before=before,
-            action=action,
-            events=events,
-            after=self.engine.snapshot(),
-            changed=self.engine.changed(),
-        )
         played = self._book(line, transition)
-        scene = self._scene
+        scene, events = self._scene, transition.events
         scene.listen(events)
         scene.snapshot, scene.events = transition.after, events
         scene.chronicle.listen(events, transition.after.measurements)
         scene.chronicle.fresh = played.fresh
         return played
+
+    def _transit(self, action: Action) -> Transition:
+        """Apply the action; only what the engine itself raises counts as its breakdown."""
+        try:
+            return transit(self.engine, action, self.verdict.steps + 1)
+        except CannotExpress:
+            raise
+        except (ValueError, RuntimeError) as error:
+            raise _BrokenDown(str(error)) from error
 
     def _book(self, line: int, transition: Transition) -> Played:
         violations = self._checker.check(transition)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from replaylife.lifecycle.actions import Action
 from replaylife.lifecycle.factory import EngineFactory
 from replaylife.lifecycle.invariants import Checker
-from replaylife.lifecycle.protocol import ActionRefused, Engine
+from replaylife.lifecycle.protocol import ActionRefused, Engine, transit
 from replaylife.lifecycle.snapshot import Transition, Violation
 from replaylife.lifecycle.wander.moves import Cast, Move
 from replaylife.lifecycle.wander.wanderer import Habits, Wanderer
@@ -55,11 +55,10 @@ class Walk:
             yield Taken(move, transition, self.checker.check(transition))
 
     def _apply(self, action: Action) -> Transition:
-        before = self.engine.snapshot()
-        events = self.engine.apply(action)
+        transition = transit(self.engine, action, self.taken + 1)
         self.taken += 1
-        self.cast.listen(action, events)
-        return Transition(self.taken, before, action, events, self.engine.snapshot(), self.engine.changed())
+        self.cast.listen(action, transition.events)
+        return transition
 
 
 def replay(factory: EngineFactory, moves: Iterable[Move]) -> tuple[Violation, ...]:

@@ -12,6 +12,7 @@ from replaylife.cli.recording import Recorder, recording
 from replaylife.lifecycle.engine import ReferenceEngine
 from replaylife.lifecycle.factory import EngineFactory
 from replaylife.lifecycle.invariants import Checker
+from replaylife.lifecycle.protocol import CannotExpress
 from replaylife.lifecycle.scenario.errors import ScenarioError
 from replaylife.lifecycle.scenario.loader import Scenario
 from replaylife.lifecycle.scenario.player import Outcome, Played, Player
@@ -75,7 +76,7 @@ def _play(
         ending = "interrupted"
     except Stop:
         ending = "stopped"
-    except ValueError as error:
+    except CannotExpress as error:
         raise CannotWork(f"{run.name}: step {player.verdict.steps + 1} cannot be played: {error}") from None
     except (BrokenPipeError, CannotWork):
         raise
