@@ -126,7 +126,7 @@ def _bind_rings(
     kind = "for the KDA gate" if vector else "for the GDN gate"
     call.bind("ring_d", ring_d, f"{layers}slots HV L V", FLOATS)
     call.ring_length()
-    call.bind("ring_k", ring_k, f"{layers}slots H L K", (ring_d.dtype,))
+    call.bind("ring_k", ring_k, f"{layers}slots H L K", FLOATS)
     call.bind("ring_g", ring_g, f"{layers}slots HV L{' K' if vector else ''}", FP32, kind)
 
 
@@ -165,6 +165,7 @@ def check_fold(
     slots: Tensor,
     counts: Tensor,
     dst: Tensor | None,
+    rows: Tensor | None = None,
 ) -> FoldSizes:
     """Check the arguments of `fold`; returns their sizes, raises `ValueError`."""
     call = Call(temporal.device)
@@ -176,6 +177,9 @@ def check_fold(
     call.bind("counts", counts, "N", INT32)
     if dst is not None:
         call.bind("dst", dst, "N", INT32)
+    if rows is not None:
+        call.bind("rows", rows, "one", INT32)
+        call.require(rows.numel() == 1, "rows", f"{rows.numel()} values", "one, the length of the list")
     size = call.sizes
     if call.on_cpu:
         check_values(slots, size["slots"], counts=counts, ring=size["L"], distinct=False)

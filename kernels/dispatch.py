@@ -3,8 +3,11 @@
 import os
 import sys
 from collections import Counter
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+
+from .ring import REFERENCE, RingFormat
 
 if TYPE_CHECKING:
     import torch
@@ -19,6 +22,7 @@ OPERATIONS = {
     "conv_step": "conv",
     "conv_prefill": "conv",
 }
+TUNED = ("replay_decode", "fold")  # the operations that know ring formats and have tiles
 
 
 def loaded_triton() -> Mode | None:
@@ -61,30 +65,44 @@ class Kernels:
     errors are those of the twins in `<op>_torch.py`.
     """
 
-    def __init__(self, mode: Mode) -> None:
+    def __init__(self, mode: Mode, ring: RingFormat = RingFormat(), *, tuned: bool = True) -> None:
         self._mode: Mode = mode
+        self._ring = ring.checked()
         self.launches: Counter[str] = Counter()
-        suffix = "torch" if mode == "torch" else "triton"
         package = __package__ or "replaylife.kernels"
-        self._run: dict[str, Any] = {
-            name: getattr(import_module(f".{module}_{suffix}", package), name)
-            for name, module in OPERATIONS.items()
-        }
+        self._run: dict[str, Any] = {}
+        for name, module in OPERATIONS.items():
+            suffix = "torch" if mode == "torch" else "tuned_triton" if tuned and name in TUNED else "triton"
+            self._run[name] = getattr(import_module(f".{module}_{suffix}", package), name)
         self._run["prefill"] = import_module(".prefill_torch", package).prefill
+        if mode == "torch" or tuned:
+            for name in TUNED:
+                self._run[name] = partial(self._run[name], ring=ring)
+        elif ring != REFERENCE:
+            raise ValueError(f"ring: {ring}, need {REFERENCE} for the reference kernels (tuned=False)")
 
     @classmethod
-    def load(cls, backend: Backend, device: "torch.device") -> Self:
-        """Load `backend` for tensors on `device`.
+    def load(
+        cls,
+        backend: Backend,
+        device: "torch.device",
+        ring: RingFormat = RingFormat(),
+        *,
+        tuned: bool = True,
+    ) -> Self:
+        """Load `backend` for tensors on `device`, with records stored as `ring` says.
 
-        Triton is interpreted on a CPU device and compiled on a CUDA one. Raises `ValueError` for an unknown
-        backend and `RuntimeError` where Triton was already imported the other way; it never falls back.
+        Triton is interpreted on a CPU device and compiled on a CUDA one. `tuned=False` loads the reference
+        configuration, which at L = 1 agrees with packed decode bit for bit and takes `ring.REFERENCE` only.
+        Raises `ValueError` for an unknown backend or ring and `RuntimeError` where Triton was already
+        imported the other way; it never falls back.
         """
         if backend not in get_args(Backend):
             raise ValueError(f"backend {backend!r}, need one of {', '.join(get_args(Backend))}")
         if backend == "torch":
-            return cls("torch")
+            return cls("torch", ring, tuned=tuned)
         mode = _prepare_triton(device)
-        kernels = cls(mode)
+        kernels = cls(mode, ring, tuned=tuned)
         have = loaded_triton()
         if have != mode:
             raise RuntimeError(
@@ -96,6 +114,11 @@ class Kernels:
     def mode(self) -> Mode:
         """How the kernels run; `prefill` is plain torch in every mode."""
         return self._mode
+
+    @property
+    def ring(self) -> RingFormat:
+        """How records are stored."""
+        return self._ring
 
     def packed_decode(
         self,
@@ -129,10 +152,14 @@ class Kernels:
         ring_g: "Tensor",
         write_pos: "Tensor",
         slots: "Tensor",
+        **options: Any,
     ) -> "Tensor":
-        """Append one record per row at `ring[write_pos]`, leave `temporal` alone and return `[B, HV, V]`."""
+        """Append one record per row at `ring[write_pos]`, leave `temporal` alone and return `[B, HV, V]`.
+
+        The tuned kernels take a `tile` in place of the table's.
+        """
         args = (q, k, v, a, b, A_log, dt_bias, temporal, ring_d, ring_k, ring_g, write_pos, slots)
-        out: Tensor = self._run["replay_decode"](*args, launches=self.launches)
+        out: Tensor = self._run["replay_decode"](*args, **options, launches=self.launches)
         return out
 
     def fold(
@@ -144,9 +171,16 @@ class Kernels:
         slots: "Tensor",
         counts: "Tensor",
         dst: "Tensor | None" = None,
+        **options: Any,
     ) -> None:
-        """Set `temporal[:, dst]` to the state of `slots` after their first `counts` records; one launch."""
-        self._run["fold"](temporal, ring_d, ring_k, ring_g, slots, counts, dst, launches=self.launches)
+        """Set `temporal[:, dst]` to the state of `slots` after their first `counts` records; one launch.
+
+        `rows` int32 `[1]` may say on the device how many of the rows count (not in the reference kernels).
+        The tuned kernels take a `tile` in place of the table's.
+        """
+        self._run["fold"](
+            temporal, ring_d, ring_k, ring_g, slots, counts, dst, **options, launches=self.launches
+        )
 
     def conv_step(self, x: "Tensor", weight: "Tensor", conv: "Tensor", slots: "Tensor") -> "Tensor":
         """Convolve one input per row, shift it into `conv` and return `[B, C]`."""

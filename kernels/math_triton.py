@@ -41,20 +41,32 @@ def round_to(x, dtype: tl.constexpr, INTERPRETED: tl.constexpr):
 
 
 @device_function
-def sigmoid(x):
-    """`1 / (1 + exp(-x))` without overflow; exactly 1/2 at 0."""
-    z = tl.exp(-tl.abs(x))
-    return tl.div_rn(tl.where(x >= 0, 1.0, z), 1.0 + z)
+def exp_of_log_decay(x, INTERPRETED: tl.constexpr):
+    """`exp(x)` for x <= 0 without care for subnormal results, which costs three instructions more."""
+    if INTERPRETED:
+        return tl.exp(x)
+    return tl.inline_asm_elementwise(
+        "ex2.approx.ftz.f32 $0, $1;", "=f,f", [x * 1.4426950408889634], tl.float32, True, 1
+    )
 
 
 @device_function
-def softplus(x):
+def sigmoid(x, ROUNDED: tl.constexpr = True):
+    """`1 / (1 + exp(-x))` without overflow; exactly 1/2 at 0. `ROUNDED` divides exactly as the interpreter."""
+    z = tl.exp(-tl.abs(x))
+    numerator = tl.where(x >= 0, 1.0, z)
+    return tl.div_rn(numerator, 1.0 + z) if ROUNDED else numerator / (1.0 + z)
+
+
+@device_function
+def softplus(x, ROUNDED: tl.constexpr = True):
     """`max(x, 0) + log1p(exp(-|x|))`, relative error near fp32 rounding everywhere; above 20 it is x.
 
     With u in (0, 1], `log1p(u) = 2 atanh(s)` for `s = u / (2 + u) <= 1/3`, whose series needs eight terms.
+    `ROUNDED` divides exactly as the interpreter does.
     """
     u = tl.exp(-tl.abs(x))
-    s = tl.div_rn(u, 2.0 + u)
+    s = tl.div_rn(u, 2.0 + u) if ROUNDED else u / (2.0 + u)
     z = s * s
     p = z * (1.0 / 15.0) + (1.0 / 13.0)
     p = p * z + (1.0 / 11.0)
@@ -106,9 +118,13 @@ def launch(
     grid: tuple[int, ...],
     tensors: tuple[Any, ...],
     launches: Counter[str] | None,
+    *,
+    num_warps: int = 4,
+    registers: int = 0,
+    enable_fp_fusion: bool = False,
     **meta: Any,
 ) -> None:
-    """Launch `kernel` over `grid` without floating-point fusion and count it as `op[mode]`.
+    """Launch `kernel` over `grid` and count it as `op[mode]`; by default without floating-point fusion.
 
     An empty grid launches nothing. Raises `ValueError` for tensors that the mode cannot reach: the
     interpreter works on CPU tensors, compiled kernels on those of the current CUDA device.
@@ -124,4 +140,12 @@ def launch(
         raise ValueError(f"{op}: tensors on {device}, need the current device, {torch.cuda.current_device()}")
     if launches is not None:
         launches[f"{op}[{MODE}]"] += 1
-    kernel[grid](*tensors, **meta, INTERPRETED=INTERPRETED, num_warps=4, enable_fp_fusion=False)
+    capped = {"maxnreg": registers} if registers and not INTERPRETED else {}
+    kernel[grid](
+        *tensors,
+        **meta,
+        **capped,
+        INTERPRETED=INTERPRETED,
+        num_warps=num_warps,
+        enable_fp_fusion=enable_fp_fusion,
+    )

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from .checks import check_replay_decode
-from .math_torch import prepare, read, real_rows
+from .math_torch import L2_EPS, prepare, read, real_rows
+from .ring import REFERENCE, Gates, RingFormat
 
 
 class Pending(NamedTuple):
@@ -20,12 +21,12 @@ class Pending(NamedTuple):
 
 
 def _pending(
-    ring_d: Tensor, ring_k: Tensor, ring_g: Tensor, slot: Tensor, count: Tensor, g: Tensor
+    ring_d: Tensor, ring_k: Tensor, ring_g: Tensor, slot: Tensor, count: Tensor, g: Tensor, gates: Gates
 ) -> Pending:
-    """Gather the first `count` records of each slot.
+    """Gather the first `count` records of each slot; `g` is the gate to be stored for the current token.
 
-    Decays are sums of the gates after the record, added up from the newest on: a difference of two sums
-    from the checkpoint would cancel once the gates are large.
+    Step gates are added up from the newest on. Cumulative ones are subtracted, which costs accuracy where the
+    sum is large: a decay then carries the rounding of its exponent.
     """
     index = torch.arange(ring_d.shape[-2], device=slot.device)
     record = (count[:, None] - 1 - index).clamp(min=0)  # [N, L]
@@ -35,10 +36,14 @@ def _pending(
         rows = ring[slot[:, None], :, record].float()  # [N, L, heads, ...]
         return torch.where(live.view(live.shape + (1,) * (rows.ndim - 2)), rows, 0.0)
 
-    gates = take(ring_g)
-    lost = torch.cumsum(torch.cat([g[:, None], gates[:, :-1]], dim=1), dim=1)
+    held = take(ring_g)
+    if gates == "cumulative":
+        lost, now = g[:, None] - held, g
+    else:
+        after = torch.cumsum(torch.cat([g[:, None], held], dim=1), dim=1)
+        lost, now = after[:, :-1], after[:, -1]
     keys = take(ring_k).repeat_interleave(ring_d.shape[1] // ring_k.shape[1], dim=2)
-    return Pending(take(ring_d), keys, lost, lost[:, -1])
+    return Pending(take(ring_d), keys, lost, now)
 
 
 def _read_ring(pending: Pending, x: Tensor, vector: bool) -> Tensor:
@@ -65,13 +70,14 @@ def replay_decode(
     write_pos: Tensor,
     slots: Tensor,
     *,
+    ring: RingFormat = REFERENCE,
     launches: Counter[str] | None = None,
 ) -> Tensor:
     """Return the output `[B, HV, V]` of one token per row and append its record at `ring[write_pos]`.
 
     Inputs as in `packed_decode`, and `ring_d [slots, HV, L, V]`, `ring_k [slots, H, L, K]`, `ring_g` fp32
     `[slots, HV, L]` (GDN) or `[slots, HV, L, K]` (KDA), `write_pos` int32 `[B]`: the records pending in each
-    row's ring, less than L. Reads `temporal` and `ring[0:write_pos]`; writes `(d, normalised k, g)` at
+    row's ring, less than L. Reads `temporal` and `ring[0:write_pos]`; writes `(d, k, g)` in the format `ring` at
     `ring[write_pos]` and leaves `temporal`, the other records and `write_pos` alone. Raises `ValueError`.
     """
     sizes = check_replay_decode(
@@ -86,7 +92,10 @@ def replay_decode(
     slot, count = slots[rows].long(), write_pos[rows].long()
     vector = sizes.vector_gate
     token = prepare(q[rows], k[rows], v[rows], a[rows], b[rows], A_log, dt_bias, vector)
-    pending = _pending(ring_d, ring_k, ring_g, slot, count, token.g)
+    g = token.g
+    if ring.gates == "cumulative":
+        g = g + torch.where((count > 0).view(-1, *[1] * (g.ndim - 1)), ring_g[slot, :, count - 1], 0.0)
+    pending = _pending(ring_d, ring_k, ring_g, slot, count, g, ring.gates)
     state = temporal[slot].float()  # [N, HV, V, K]
     decay = torch.exp(pending.total)
 
@@ -98,8 +107,16 @@ def replay_decode(
 
     d = token.beta[..., None] * (token.v - state_times(token.k))
     o = state_times(token.q) + d * (token.k * token.q).sum(-1, keepdim=True)
+    key = token.k_heads
+    if ring.keys == "raw":
+        key = k[rows].float()
+        d = d / torch.sqrt((key * key).sum(-1, keepdim=True) + L2_EPS).repeat_interleave(
+            sizes.heads // sizes.key_heads, dim=-2
+        )
+        if ring_d.dtype == torch.float16:  # beside a key of nearly nothing d is past what fp16 holds
+            d = d.clamp(-65504.0, 65504.0)
     ring_d[slot, :, count] = d.to(ring_d.dtype)
-    ring_k[slot, :, count] = token.k_heads.to(ring_k.dtype)
-    ring_g[slot, :, count] = token.g
+    ring_k[slot, :, count] = key.to(ring_k.dtype)
+    ring_g[slot, :, count] = g
     out[rows] = o.to(out.dtype)
     return out

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import lcm
 from typing import Literal, TypeAlias
 
-from replaylife.pool import DType, Gate, PoolShape
+from replaylife.pool import DType, Gate, Gates, Keys, PoolShape
 
 FinishPolicy: TypeAlias = Literal["truncate", "fold"]
 TrackPolicy: TypeAlias = Literal["snapshot", "fold-only"]
@@ -42,7 +42,8 @@ class ModelConfig:
 class CacheConfig:
     """Sizes and policies of the cache.
 
-    ``ring_length`` is L, the decode steps between two folds; ``track_interval`` the tokens between two
+    ``ring_length`` is L, the decode steps between two folds; ``ring_dtype``, ``ring_key_dtype``, ``ring_keys`` and
+    ``ring_gates`` say how its records are stored (see ``PoolShape``); ``track_interval`` the tokens between two
     track points. ``finish`` says what a finishing request does with the records in its ring (cut the key
     or fold them), ``track`` whether a track point leaves a checkpoint in the tree. With ``overlap`` a step
     may be scheduled before the one before it has committed. ``graph_rows`` is the batch size of graph mode:
@@ -57,6 +58,9 @@ class CacheConfig:
     replayssm: bool = True
     ring_length: int = 16
     ring_dtype: DType = "fp32"
+    ring_key_dtype: DType | None = None
+    ring_keys: Keys = "raw"
+    ring_gates: Gates = "step"
     track_interval: int = 256
     finish: FinishPolicy = "truncate"
     track: TrackPolicy = "snapshot"
@@ -99,4 +103,7 @@ class EngineConfig:
             state_dtype=model.state_dtype,
             conv_dtype=model.conv_dtype,
             ring_dtype=cache.ring_dtype,
+            ring_key_dtype=cache.ring_key_dtype,
+            ring_keys=cache.ring_keys,
+            ring_gates=cache.ring_gates,
         )

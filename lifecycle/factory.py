@@ -83,7 +83,9 @@ class EngineFactory:
         backend = self.config.backend
         if backend == "none":
             raise ValueError("backend: 'none' has no kernels, need 'torch' or 'triton'")
-        return self.faulted(Kernels).load(backend, torch.device(self.config.device))
+        return self.faulted(Kernels).load(
+            backend, torch.device(self.config.device), self.config.pool_shape().ring_format
+        )
 
     def _tensors(self) -> PoolTensors | None:
         if self.config.backend == "none":

@@ -1,5 +1,6 @@
 """Recurrent-state slots: tensors, allocator, cursors, ledger and byte model. Knows slots, not keys."""
 
+from replaylife.kernels.ring import Gates, Keys
 from replaylife.pool.allocator import KvBudget, SlotAllocator
 from replaylife.pool.ledger import EMPTY, Fold, Record
 from replaylife.pool.mamba import Copied, Folded, MambaPool
@@ -13,6 +14,8 @@ __all__ = [
     "Fold",
     "Folded",
     "Gate",
+    "Gates",
+    "Keys",
     "KvBudget",
     "MambaPool",
     "PoolShape",

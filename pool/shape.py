@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from replaylife.kernels.ring import Gates, Keys, RingFormat
+
 Gate = Literal["gdn", "kda"]
 DType = Literal["fp32", "bf16", "fp16"]
 
@@ -16,8 +18,9 @@ class PoolShape:
     """Sizes and dtypes of the pool's tensors.
 
     ``heads`` key heads serve ``value_heads`` value heads. ``ring_length`` is L, or ``None`` with ReplaySSM
-    off: then ring, cursor and conv checkpoint do not exist. Gates are always fp32. Raises ``ValueError``
-    naming the size, what it is and what it must be.
+    off: then ring, cursor and conv checkpoint do not exist. Gates are always fp32. ``ring_key_dtype`` is that
+    of ``ring_k``, ``None`` for ``ring_dtype``; ``ring_keys`` and ``ring_gates`` say what a record holds (see
+    ``RingFormat``). Raises ``ValueError`` naming the size, what it is and what it must be.
     """
 
     layers: int
@@ -32,6 +35,9 @@ class PoolShape:
     state_dtype: DType = "fp32"
     conv_dtype: DType = "bf16"
     ring_dtype: DType = "fp32"
+    ring_key_dtype: DType | None = None
+    ring_keys: Keys = "raw"
+    ring_gates: Gates = "step"
 
     def __post_init__(self) -> None:
         for name in ("layers", "heads", "value_heads", "key_dim", "value_dim"):
@@ -48,11 +54,22 @@ class PoolShape:
             raise ValueError(f"slots: {self.slots}, need at least 2 (slot 0 is reserved)")
         if self.gate not in get_args(Gate):
             raise ValueError(f"gate: {self.gate!r}, need one of {', '.join(get_args(Gate))}")
-        for name in ("state_dtype", "conv_dtype", "ring_dtype"):
-            if getattr(self, name) not in BYTES:
+        for name in ("state_dtype", "conv_dtype", "ring_dtype", "ring_key_dtype"):
+            if getattr(self, name) not in (*BYTES, *((None,) if name == "ring_key_dtype" else ())):
                 raise ValueError(f"{name}: {getattr(self, name)!r}, need one of {', '.join(BYTES)}")
         if self.ring_length is not None and not 1 <= self.ring_length <= 64:
             raise ValueError(f"ring_length: {self.ring_length}, need 1 to 64")
+        self.ring_format.checked()
+
+    @property
+    def ring_format(self) -> RingFormat:
+        """What a record of the ring holds."""
+        return RingFormat(self.ring_keys, self.ring_gates)
+
+    @property
+    def key_dtype(self) -> DType:
+        """The dtype of ``ring_k``."""
+        return self.ring_key_dtype or self.ring_dtype
 
     @property
     def conv_dim(self) -> int:
@@ -73,7 +90,7 @@ class PoolShape:
             sizes |= {
                 "conv_checkpoint": window,
                 "ring_d": records * self.value_heads * self.value_dim * ring,
-                "ring_k": records * self.heads * self.key_dim * ring,
+                "ring_k": records * self.heads * self.key_dim * BYTES[self.key_dtype],
                 "ring_g": records * self.value_heads * gate_width * 4,
                 "write_pos": 4,
             }

@@ -21,12 +21,16 @@ class PoolTensors:
 
     ``temporal [layers, slots, HV, V, K]`` state dtype; ``conv`` and ``conv_checkpoint``
     ``[layers, slots, conv_dim, W-1]`` conv dtype; ``ring_d [layers, slots, HV, L, V]`` and
-    ``ring_k [layers, slots, H, L, K]`` ring dtype; ``ring_g [layers, slots, HV, L(, K)]`` fp32;
+    ``ring_k [layers, slots, H, L, K]`` ring and key dtype; ``ring_g [layers, slots, HV, L(, K)]`` fp32;
     ``write_pos [slots]`` int32. With ReplaySSM off the ring tensors, ``conv_checkpoint`` and ``write_pos``
     are ``None``.
     """
 
     def __init__(self, shape: PoolShape, kernels: Kernels, device: torch.device) -> None:
+        if shape.ring_length is not None and kernels.ring != shape.ring_format:
+            raise ValueError(
+                f"kernels: loaded for {kernels.ring}, need {shape.ring_format} like the pool's shape"
+            )
         self.kernels, self.device = kernels, device
         lead = (shape.layers, shape.slots)
         state, conv = TORCH_DTYPE[shape.state_dtype], TORCH_DTYPE[shape.conv_dtype]
@@ -50,7 +54,9 @@ class PoolTensors:
         self.ring_d = torch.zeros(
             *lead, shape.value_heads, length, shape.value_dim, dtype=ring, device=self.device
         )
-        self.ring_k = torch.zeros(*lead, shape.heads, length, shape.key_dim, dtype=ring, device=self.device)
+        self.ring_k = torch.zeros(
+            *lead, shape.heads, length, shape.key_dim, dtype=TORCH_DTYPE[shape.key_dtype], device=self.device
+        )
         self.ring_g = torch.zeros(
             *lead, shape.value_heads, length, *gate_width, dtype=torch.float32, device=self.device
         )

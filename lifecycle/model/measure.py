@@ -21,7 +21,8 @@ def tolerance_of(config: EngineConfig) -> float:
     """Return the tolerance of states and logits: that of the coarsest of state, conv and ring dtype."""
     dtypes = {config.model.state_dtype, config.model.conv_dtype}
     if config.cache.replayssm:
-        dtypes.add(config.cache.ring_dtype)
+        shape = config.pool_shape()
+        dtypes |= {shape.ring_dtype, shape.key_dtype}
     return max(TOLERANCE[dtype] for dtype in dtypes)
 
 
@@ -44,7 +45,7 @@ def live_state(tensors: PoolTensors, slot: int, pending: int) -> torch.Tensor:
     g = tensors.ring_g[:, slot, :, :pending].double().cpu()  # [layers, HV, m(, K)]
     if g.dim() == 3:
         g = g[..., None]
-    cumulative = g.cumsum(dim=2)
+    cumulative = g if tensors.kernels.ring.gates == "cumulative" else g.cumsum(dim=2)
     total = cumulative[:, :, -1:]
     keys = k.repeat_interleave(d.shape[1] // k.shape[1], dim=1) * torch.exp(total - cumulative)
     return state * torch.exp(total) + torch.einsum("lhmv,lhmk->lhvk", d, keys)

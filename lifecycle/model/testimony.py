@@ -40,7 +40,9 @@ class Testimony:
         pending = tuple(record for record in entry.ring[: self._pool.pending(slot)] if record is not None)
         if pending and self._tensors.ring_d is not None and self._tensors.ring_k is not None:
             deltas, keys = self._ring(state, pending)
-            held_d = self._tensors.ring_d[:, slot, :, : len(pending)]
+            held_d = self._tensors.ring_d[:, slot, :, : len(pending)].float().cpu()
+            if self._tensors.kernels.ring.keys == "raw":
+                deltas, keys = self._as_raw(deltas, keys, held_d)
             held_k = self._tensors.ring_k[:, slot, :, : len(pending)]
             found.append(self._compare(slot, "ring_d", deltas, held_d, pending))
             found.append(self._compare(slot, "ring_k", keys, held_k, pending))
@@ -124,6 +126,18 @@ class Testimony:
             head, column = divmod(record.position, config.key_dim)
             keys[:, head, index, column] = 1.0
         return deltas, keys
+
+    def _as_raw(
+        self, deltas: torch.Tensor, keys: torch.Tensor, held: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Give deltas and keys the form of a ring that keeps keys as they came in, ``1 / |k|`` in the delta.
+
+        Where a head's key is zero the norm is that of nothing at all and the record writes nothing: what is
+        ``held`` there is not judged.
+        """
+        group = deltas.shape[1] // keys.shape[1]
+        written = keys.any(dim=-1, keepdim=True).repeat_interleave(group, dim=1)
+        return torch.where(written, deltas / SCALE, held), keys * SCALE
 
 
 def _times_absorbed(presence: float) -> int:

@@ -10,7 +10,7 @@ from replaylife.lifecycle.profiles import PROFILES
 from replaylife.lifecycle.scenario.fields import FaultId, ProfileId, StrategyId, Strict, Switch, Tokens
 from replaylife.lifecycle.scenario.steps import STEPS
 from replaylife.lifecycle.scenario.steps.base import StepBody
-from replaylife.pool import DType, Gate
+from replaylife.pool import DType, Gate, Gates, Keys
 
 MAX_STEPS = 10_000
 
@@ -70,7 +70,13 @@ class CacheSection(Strict):
     ring_length: Annotated[int, Field(ge=1, le=64)] = 16
     """Records that a slot's ring holds (L): a full ring is folded."""
     ring_dtype: DType = "fp32"
-    """Type of the ring's records."""
+    """Type of the ring's delta vectors, and of its keys unless `ring_key_dtype` says otherwise."""
+    ring_key_dtype: DType | None = None
+    """Type of the ring's keys; none: that of `ring_dtype`."""
+    ring_keys: Keys = "raw"
+    """Keep keys as they came in, their norm in the delta vector; or `normalised`, rounded to the key type."""
+    ring_gates: Gates = "step"
+    """Keep each step's log-decay, or the `cumulative` sum since the last fold: less work, exact for mild decay."""
     track_interval: Tokens = 256
     """Tokens between two track points of a running request."""
     finish: Literal["truncate", "fold"] = "truncate"

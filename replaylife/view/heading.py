@@ -33,6 +33,8 @@ def engine_words(run: Run) -> str:
     dtypes = f"state {model.state_dtype}, conv {model.conv_dtype}"
     if cache.replayssm:
         dtypes += f", ring {cache.ring_dtype}"
+        if cache.ring_key_dtype:
+            dtypes += f" with {cache.ring_key_dtype} keys"
     return f"{where}; {kind}{model.gate}, {dtypes}"
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from replaylife.kernels import Kernels
+from replaylife.kernels import REFERENCE, Kernels, RingFormat
 
 
 def _load(name):
@@ -46,16 +46,38 @@ def oracle():
     return _load("oracle")
 
 
-@pytest.fixture(params=["torch", "triton"])
+CONFIGURATIONS = {
+    "torch-reference": ("torch", REFERENCE, False),
+    "torch": ("torch", RingFormat(), True),
+    "triton-reference": ("triton", REFERENCE, False),
+    "triton-tuned": ("triton", RingFormat(), True),
+    "torch-cumulative": ("torch", RingFormat(gates="cumulative"), True),
+    "triton-cumulative": ("triton", RingFormat(gates="cumulative"), True),
+}
+
+
+def _kernels(name, device):
+    backend, ring, tuned = CONFIGURATIONS[name]
+    return Kernels.load(backend, device, ring, tuned=tuned)
+
+
+@pytest.fixture(params=CONFIGURATIONS)
 def kernels(request, s):
-    """Kernels of each backend: Triton is interpreted without a CUDA device and compiled with one."""
-    return Kernels.load(request.param, s.DEVICE)
+    """Kernels of each configuration: Triton is interpreted without a CUDA device and compiled with one."""
+    return _kernels(request.param, s.DEVICE)
 
 
-@pytest.fixture
-def twins(s):
-    """Both backends at once: torch, then Triton."""
-    return Kernels.load("torch", s.DEVICE), Kernels.load("triton", s.DEVICE)
+@pytest.fixture(params=["torch-reference", "triton-reference"])
+def reference(request, s):
+    """The configuration that agrees with packed decode bit for bit, on each backend."""
+    return _kernels(request.param, s.DEVICE)
+
+
+@pytest.fixture(params=["-reference", "-tuned", "-cumulative"])
+def twins(request, s):
+    """Both backends with one ring format: torch, then Triton."""
+    torch_name = "torch" + request.param.removesuffix("-tuned")
+    return _kernels(torch_name, s.DEVICE), _kernels("triton" + request.param, s.DEVICE)
 
 
 @pytest.fixture(autouse=True)

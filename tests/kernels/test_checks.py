@@ -126,8 +126,8 @@ REFUSED = [
         "replay_decode",
         False,
         "ring_k",
-        torch.zeros(SLOTS, H, L, K).half(),
-        "ring_k: dtype torch.float16, need",
+        torch.zeros(SLOTS, H, L, K, dtype=torch.int8),
+        "ring_k: dtype torch.int8, need",
     ),
     (
         "replay_decode",
