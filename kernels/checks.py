@@ -189,6 +189,13 @@ def check_fold(
     )
 
 
+def check_flush_list(slots: Tensor, cursors: Tensor, force: Tensor) -> None:
+    """Check the arguments of `flush_list`; raises `ValueError`."""
+    call = Call(slots.device)
+    for name, tensor in (("slots", slots), ("cursors", cursors), ("force", force)):
+        call.bind(name, tensor, "B", INT32)
+
+
 def _bind_conv(call: Call, rows: str, x: Tensor, weight: Tensor, conv: Tensor) -> None:
     call.bind("x", x, f"{rows} C", FLOATS)
     call.bind("weight", weight, "C W", FP32)

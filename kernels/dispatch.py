@@ -7,7 +7,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
-from .ring import REFERENCE, RingFormat
+from .ring import DEFAULT, REFERENCE, RingFormat
 
 if TYPE_CHECKING:
     import torch
@@ -19,6 +19,7 @@ OPERATIONS = {
     "packed_decode": "packed_decode",
     "replay_decode": "replay_decode",
     "fold": "fold",
+    "flush_list": "flush",
     "conv_step": "conv",
     "conv_prefill": "conv",
 }
@@ -58,14 +59,14 @@ def _prepare_triton(device: "torch.device") -> Mode:
 
 
 class Kernels:
-    """The six operations of one backend; subclass it to replace one.
+    """The operations of one backend; subclass it to replace one.
 
     `launches` counts the launches made through this object by operation and mode, for instance
     `fold[triton-interpreted]`. Tensors must be contiguous and lie on one device; arguments, results and
     errors are those of the twins in `<op>_torch.py`.
     """
 
-    def __init__(self, mode: Mode, ring: RingFormat = RingFormat(), *, tuned: bool = True) -> None:
+    def __init__(self, mode: Mode, ring: RingFormat = DEFAULT, *, tuned: bool = True) -> None:
         self._mode: Mode = mode
         self._ring = ring.checked()
         self.launches: Counter[str] = Counter()
@@ -86,7 +87,7 @@ class Kernels:
         cls,
         backend: Backend,
         device: "torch.device",
-        ring: RingFormat = RingFormat(),
+        ring: RingFormat = DEFAULT,
         *,
         tuned: bool = True,
     ) -> Self:
@@ -181,6 +182,15 @@ class Kernels:
         self._run["fold"](
             temporal, ring_d, ring_k, ring_g, slots, counts, dst, **options, launches=self.launches
         )
+
+    def flush_list(
+        self, slots: "Tensor", cursors: "Tensor", force: "Tensor", ring: int
+    ) -> "tuple[Tensor, Tensor, Tensor]":
+        """Return the slots, counts and number of rows due for a fold, made on the device."""
+        found: tuple[Tensor, Tensor, Tensor] = self._run["flush_list"](
+            slots, cursors, force, ring, launches=self.launches
+        )
+        return found
 
     def conv_step(self, x: "Tensor", weight: "Tensor", conv: "Tensor", slots: "Tensor") -> "Tensor":
         """Convolve one input per row, shift it into `conv` and return `[B, C]`."""

@@ -1,6 +1,7 @@
 """Recurrent-state slots: tensors, allocator, cursors, ledger and byte model. Knows slots, not keys."""
 
 from replaylife.kernels.ring import Gates, Keys
+from replaylife.pool.advice import SlowReplayWarning
 from replaylife.pool.allocator import KvBudget, SlotAllocator
 from replaylife.pool.ledger import EMPTY, Fold, Record
 from replaylife.pool.mamba import Copied, Folded, MambaPool
@@ -21,4 +22,5 @@ __all__ = [
     "PoolShape",
     "Record",
     "SlotAllocator",
+    "SlowReplayWarning",
 ]

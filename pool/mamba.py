@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from replaylife.pool.advice import SlowReplayWarning, slow_replay
 from replaylife.pool.allocator import SlotAllocator
 from replaylife.pool.ledger import Ledger, Record
 from replaylife.pool.shape import PoolShape
@@ -46,6 +48,9 @@ class MambaPool:
     def __init__(
         self, shape: PoolShape, tensors: PoolTensors | None = None, *, log_records: bool = False
     ) -> None:
+        advice = slow_replay(shape)
+        if advice is not None:
+            warnings.warn(advice, SlowReplayWarning, stacklevel=2)
         self.shape = shape
         self.tensors = tensors
         self.allocator = SlotAllocator(shape.slots)
