@@ -1,6 +1,6 @@
 """Draw what bench/decode.py measured: how many times faster than packed decode, by batch. Needs matplotlib.
 
-Run: python bench/plot_decode.py docs/kernels.svg bench/results/h200_decode_fp32.json bench/results/h200_decode_bf16.json
+Run: python bench/plot_decode.py docs/kernels.svg bench/results/h200_decode_*.json
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from itertools import groupby
+from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib import pyplot as plt
@@ -22,7 +23,7 @@ SHOWN = {
 def main(target: str, *sources: str) -> None:
     mpl.rcParams["svg.hashsalt"] = "replaylife"
     figure, panels = plt.subplots(1, 4, figsize=(13, 3.4), sharey=True)
-    rows = [row for source in sources for row in json.loads(open(source).read())["lines"]]
+    rows = [row for source in sources for row in json.loads(Path(source).read_text())["lines"]]
     panel = iter(panels)
     for (gate, state), block in groupby(rows, key=lambda row: (row["gate"], row["state"])):
         axes = next(panel)

@@ -69,9 +69,8 @@ def test_inputs_are_drawn_anew_and_are_never_zero(s, case):
     generator = torch.Generator(s.DEVICE).manual_seed(3)
     first, second = draw_inputs(case, generator), draw_inputs(case, generator)
     for name in first._fields:
-        assert getattr(first, name).any() and not torch.equal(getattr(first, name), getattr(second, name)), (
-            name
-        )
+        assert getattr(first, name).any(), name
+        assert not torch.equal(getattr(first, name), getattr(second, name)), name
     assert draw_states(case, 2, generator).float().norm() > 1.0
 
 
@@ -98,4 +97,5 @@ def test_packed_leaves_nothing_to_fold(s, case):
     packed, before = Packed(case, states), states.clone()
     packed.fold(torch.ones(1, dtype=torch.int32), torch.ones(1, dtype=torch.int32))
     assert torch.equal(states, before)
-    assert not packed.folds_apart and Replay.folds_apart
+    assert not packed.folds_apart
+    assert Replay.folds_apart

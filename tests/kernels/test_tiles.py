@@ -22,8 +22,11 @@ def test_every_gate_state_ring_and_batch_has_tiles(shipped):
     for gate, state, ring, rows in product(GATES, STATES, range(1, 65), (1, 2, 17, 300, 4096)):
         tile = shipped.decode(Key(gate, state, ring), rows).within(128, 128)
         fold = shipped.fold(Key(gate, state, ring)).within(128, 128)
-        assert tile.VS % tile.BV == 0 and 128 % tile.VS == 0 and tile.num_warps in (1, 2, 4, 8)
-        assert fold.VS % fold.BV == 0 and min(fold.BV, fold.BK) >= 16
+        assert tile.VS % tile.BV == 0
+        assert 128 % tile.VS == 0
+        assert tile.num_warps in (1, 2, 4, 8)
+        assert fold.VS % fold.BV == 0
+        assert min(fold.BV, fold.BK) >= 16
         found += 1
     assert found == 2 * 3 * 64 * 5
 
@@ -44,9 +47,12 @@ def test_a_batch_takes_the_tile_of_the_bucket_below_it_and_a_ring_that_of_the_ne
 @pytest.mark.parametrize(("K", "V"), [(16, 8), (12, 5), (128, 128), (96, 80), (256, 64)])
 def test_tiles_shrink_to_the_state(K, V):
     tile = DecodeTile(128, 32, 128, 1, 1).within(K, V)
-    assert tile.BK < 2 * K and tile.BV < 2 * V and tile.VS < 2 * V
+    assert tile.BK < 2 * K
+    assert tile.BV < 2 * V
+    assert tile.VS < 2 * V
     fold = FoldTile(128, 64, 128, 4, 2).within(K, V)
-    assert 16 <= fold.BK < max(17, 2 * K) and 16 <= fold.BV < max(17, 2 * V)
+    assert 16 <= fold.BK < max(17, 2 * K)
+    assert 16 <= fold.BV < max(17, 2 * V)
 
 
 def test_times_are_those_of_the_longest_ring_that_is_no_longer(shipped):

@@ -15,7 +15,7 @@ FORMATS = [
 
 
 def _life(s, oracle, kernels, shape, ring, steps, fold_at=None, **tiles):
-    """Decode `steps` tokens, folding full rings and at `fold_at`; returns the worst output and state errors."""
+    """Decode `steps` tokens, folding full rings and at `fold_at`; the worst output and state errors."""
     params = s.gates(shape)
     pool = s.Pool(shape, slots=3, ring=ring)
     slots, state = s.ints(2), pool.temporal[0, 2].cpu().double()
