@@ -29,7 +29,7 @@ def slow_replay(shape: PoolShape) -> str | None:
     return (
         f"ReplaySSM with a ring of {shape.ring_length} is slower than packed decode for this shape "
         f"({shape.gate}, {shape.state_dtype} state) at batch {batches}: a layer takes "
-        f"{worst.packed_us:.0f} us packed and {worst.decode_us + worst.fold_us:.0f} us replayed at batch {worst.rows}, measured on "
-        f"{known.measured_on['card']}; the fastest ring there has "
+        f"{worst.packed_us:.0f} us packed and {worst.decode_us + worst.fold_us:.0f} us replayed at batch "
+        f"{worst.rows}, measured on {known.measured_on['card']}; the fastest ring there has "
         f"{known.best_ring(shape.gate, shape.state_dtype, worst.rows)} records"
     )
