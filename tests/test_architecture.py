@@ -28,6 +28,7 @@ BELOW = {
 MAY_LOAD = {
     "torch": (
         "kernels/*_torch.py",
+        "kernels/bench/*.py",
         "kernels/*_triton.py",
         "kernels/binding.py",
         "kernels/checks.py",
