@@ -32,6 +32,7 @@ MAY_LOAD = {
         "kernels/*_triton.py",
         "kernels/binding.py",
         "kernels/checks.py",
+        "kernels/window_checks.py",
         "pool/tensors.py",
         "lifecycle/model/*.py",
     ),
