@@ -39,21 +39,29 @@ BRANCHING = Habits(texts=1, text_tokens=20, own_tokens=3)
 FLOOR = 0.01
 WHOLE = {"Prefill", "Forward"}
 PARTS = {"Schedule", "Execute", "Commit"}
+WINDOWS = {"Verify", "Draft", "Commit"}
 KINDS = {
     *("Admit", "Checkpoint", "Finish", "Flush", "Retract", "Abort", "EvictStates", "EvictKv", "Probe"),
     *WHOLE,
 }
 # Situations that some combinations cannot have, and why.
-NEEDS_A_RING = {"fold-in-mid-ring", "forced-fold", "full-ring-fold", "retract-with-a-pending-ring"}
-NEEDS_OVERLAP = {
-    *("finish-in-flight", "abort-in-flight", "retract-in-flight", "overshoot-discarded", "two-in-flight"),
+OF_WINDOWS = {
+    *("window-kept-whole", "window-rejected-in-part", "window-thrown-away", "window-behind-records"),
+    *("several-windows", "room-made-for-a-window", "checkpoint-inside-a-window"),
 }
+NEEDS_A_RING = {
+    *("fold-in-mid-ring", "forced-fold", "full-ring-fold", "retract-with-a-pending-ring", *OF_WINDOWS),
+}
+IN_FLIGHT = {"finish-in-flight", "abort-in-flight", "retract-in-flight", "overshoot-discarded"}
+NEEDS_OVERLAP = {"two-in-flight"}
 NEEDS_TRACK_SLOTS = {"checkpoint-stamped", "stamped-slot-donated", "branch-checkpoint"}
 NEEDS_ONE_TRACK_SLOT = {"second-slot-taken", "overwritten-in-place"}
 NEEDS_BLOCKS = {"block-published"}
 NEEDS_A_DONATION = {"donation-onto-a-state"}  # align gives its slot up: its blocks are in the tree already
 # Rarer ones, which need only happen: forwards seldom have to evict where track points keep nothing.
 NO_FLOOR = {"leave-before-the-copy", "forward-evicts"}
+# Without overlap only an open window is in flight, under overlap a window needs an idle moment.
+SELDOM = {True: OF_WINDOWS, False: IN_FLIGHT | {"window-thrown-away"}}
 # Those that a tree of one-token pages under pressure has plenty of; elsewhere they need only happen, if ever.
 OF_THE_TREE = {
     *("cow-under-pressure", "tombstone-hit-again", "donation-onto-a-state", "checkpoint-onto-a-state"),
@@ -76,6 +84,8 @@ def impossible_for(cache: CacheConfig) -> set[str]:
     lacks = [
         (cache.replayssm, NEEDS_A_RING),
         (cache.overlap, NEEDS_OVERLAP),
+        (cache.overlap or cache.replayssm, IN_FLIGHT),
+        (cache.track == "snapshot", {"checkpoint-inside-a-window"}),
         (cache.strategy in ("extra_buffer", "extra_buffer_lazy"), NEEDS_TRACK_SLOTS),
         (cache.strategy == "extra_buffer_lazy", NEEDS_ONE_TRACK_SLOT),
         (cache.strategy == "align", NEEDS_BLOCKS),
@@ -88,6 +98,8 @@ def floor_of(situation: str, cache: CacheConfig) -> float:
     """How many of the actions must be this situation."""
     if situation in NO_FLOOR:
         return 1 if cache.strategy == "no_buffer" and not cache.overlap else 0
+    if situation in SELDOM[cache.overlap]:
+        return 1
     if situation in OF_THE_TREE and (cache.strategy != "no_buffer" or cache.overlap):
         return 1
     return FLOOR * ACTIONS
@@ -123,7 +135,7 @@ def test_nothing_leaks_when_all_have_ended_and_everything_is_evicted(policy: Cac
 @each_combination
 def test_every_action_is_at_least_one_percent_of_them(policy: CacheConfig) -> None:
     counts = long_stroll(policy)[0].coverage.actions
-    assert set(counts) == (KINDS | PARTS if policy.overlap else KINDS)
+    assert set(counts) == KINDS | WINDOWS | (PARTS if policy.overlap else set())
     assert {kind: count for kind, count in counts.items() if count < FLOOR * ACTIONS} == {}
 
 
@@ -162,11 +174,12 @@ def test_random_actions_on_real_tensors_agree_with_the_oracle(policy: CacheConfi
 
 
 def test_twenty_actions_through_the_triton_kernels_agree_with_the_oracle(gate: str) -> None:
-    busy = Habits(weights={**WEIGHTS, "forward": 200.0, "open": 60.0}, max_length=24)
+    busy = Habits(weights={**WEIGHTS, "forward": 200.0, "open": 60.0, "verify": 60.0}, max_length=24)
     stroll = Stroll(factory(backend="triton", gate=gate), seed=TRITON_SEED, num_actions=20, habits=busy)
     assert stroll.broken is None, stroll.explain()
     assert stroll.coverage.situations["multi-row-forward"] >= 1
     assert stroll.coverage.actions["Forward"] >= 5
+    assert stroll.coverage.actions["Verify"] >= 1
 
 
 @pytest.mark.parametrize("policy", IN_WITNESS, ids=name_of)
@@ -235,7 +248,7 @@ def test_a_walk_written_as_a_scenario_plays_the_same_actions(policy: CacheConfig
     assert {
         "admit",
         "finish",
-        *(("schedule", "execute", "commit") if policy.overlap else ("batch",)),
+        *(("schedule", "execute", "commit") if policy.overlap else ("batch", "verify", "draft", "commit")),
     } <= steps
 
 
