@@ -58,11 +58,11 @@ class WindowSteps:
     def _run_windows(self, planned: Sequence[PlannedRow]) -> None:
         """Make room in the rings, run all windows at once, and book what they have written."""
         pool = self.store.pool
-        before = [pool.pending(row.slot) for row in planned]
-        for row in planned:
-            if self.planner.must_make_room(pool.pending(row.slot), row.end - row.start):
-                self._make_room(row)
-        rows = [self._window_row(row) for row in planned]
+        before = [pool.pending(plan.slot) for plan in planned]
+        for plan in planned:
+            if self.planner.must_make_room(pool.pending(plan.slot), plan.end - plan.start):
+                self._make_room(plan)
+        rows = [self._window_row(plan) for plan in planned]
         sampled = self.compute.verify(self._layout.arrange_windows(rows))
         for plan, row, tokens, cursor in zip(planned, rows, sampled, before, strict=True):
             if plan.window is not None:

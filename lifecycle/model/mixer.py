@@ -24,7 +24,8 @@ class MixerInputs:
 
     def windows(self, rows: int, window: int) -> MixerInputs:
         """Return ``rows`` * ``window`` tokens in a row as windows."""
-        return MixerInputs(*(part.unflatten(0, (rows, window)) for part in (self.mixed, self.a, self.b)))
+        parts = (self.mixed, self.a, self.b)
+        return MixerInputs(*(part.view(rows, window, *part.shape[1:]) for part in parts))
 
     def at(self, position: int) -> MixerInputs:
         """Return the tokens at one position of the windows, one per row."""

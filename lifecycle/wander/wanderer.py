@@ -64,8 +64,8 @@ UNDER_OVERLAP = {
     "abort": 3.6,
     "evict_states": 4.0,
     "evict_kv": 1.4,
-    "verify": 9.0,
-    "draft": 12.0,
+    "verify": 8.0,
+    "draft": 10.0,
     "probe": 1.5,
     "retract": 1.2,
 }
