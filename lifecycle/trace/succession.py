@@ -18,6 +18,7 @@ from replaylife.lifecycle.actions import (
     Admit,
     Checkpoint,
     Commit,
+    Draft,
     EvictKv,
     EvictStates,
     Execute,
@@ -28,12 +29,16 @@ from replaylife.lifecycle.actions import (
     Probe,
     Retract,
     Schedule,
+    Verify,
 )
 from replaylife.lifecycle.events import (
+    Accepted,
     AdmissionRejected,
     Allocated,
     CheckpointCopied,
+    CheckpointFolded,
     Decoded,
+    Drafted,
     Event,
     Evicted,
     Finished,
@@ -75,17 +80,27 @@ _EXECUTED = frozenset({"executed", "tokens", "phase", "pending_cow", "copies"})
 _COMMITTED = frozenset({"committed", "track_slots", "stamps"}) | _HOLDS
 _WHOLE = _SCHEDULED | _EXECUTED | _COMMITTED
 _PHASE = frozenset({"phase"})
+_KEPT = frozenset({"scheduled", "executed", "tokens", "drafts"})
 
 RULES: dict[type[Action], Rule] = {
     Admit: Rule((Matched, AdmissionRejected), (Evicted, Allocated, Freed)),
     Prefill: Rule((Prefilled,), _PUBLISHING + _STEP, _WHOLE),
     Forward: Rule((Decoded, Prefilled), _PUBLISHING + _STEP, _WHOLE),
     Schedule: Rule((), (StepScheduled, Evicted, Allocated, PublishSkipped), _SCHEDULED),
+    Verify: Rule((Accepted,), (Drafted, CheckpointFolded, *_PUBLISHING, *_STEP), _WHOLE),
+    Draft: Rule(
+        (Drafted,),
+        (StepScheduled, StateFolded, Evicted),
+        frozenset({"scheduled", "executed", "kv_tokens", "tokens", "drafts"}),
+    ),
     Execute: Rule((Decoded, Prefilled), (StateFolded, CheckpointCopied), _EXECUTED),
     Commit: Rule(
         (Finished, Released),
-        (StepCommitted, StateFolded, Evicted, Allocated, Published, PublishSkipped, Freed),
-        _COMMITTED,
+        (
+            *(StepCommitted, Accepted, CheckpointFolded, StateFolded),
+            *(Evicted, Allocated, Published, PublishSkipped, Freed),
+        ),
+        _COMMITTED | _KEPT,
     ),
     Checkpoint: Rule((Published, PublishSkipped), _PUBLISHING, _HOLDS),
     Flush: Rule((), (StateFolded,)),
@@ -124,7 +139,7 @@ def differences(before: Any, after: Any) -> list[str]:
 def concerned(t: Transition) -> tuple[str, ...]:
     """Return the requests that an action names, or that are in the step it moves on."""
     match t.action:
-        case Forward() | Schedule() | Execute() | Commit():
+        case Forward() | Schedule() | Verify() | Draft() | Execute() | Commit():
             step = flow_of(t).moved
             return () if step is None else tuple(name for name, _, _ in step.rows)
         case Probe() | EvictStates() | EvictKv():
@@ -138,6 +153,8 @@ def _due(t: Transition) -> Sequence[str | None]:
     match t.action:
         case Forward(rows, chunks):
             return sorted((*rows, *(name for name, _ in chunks)))
+        case Verify(windows) | Draft(windows):
+            return [name for name, _, _ in windows]
         case Execute():
             return sorted(concerned(t))
         case Commit() | Finish() | Retract() | Abort():

@@ -6,7 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from replaylife.lifecycle.actions import Abort, Action, Admit, Finish, Retract
-from replaylife.lifecycle.events import Decoded, Finished, Matched, Prefilled, Published, Released
+from replaylife.lifecycle.events import (
+    Accepted,
+    Decoded,
+    Drafted,
+    Finished,
+    Matched,
+    Prefilled,
+    Published,
+    Released,
+)
 from replaylife.lifecycle.snapshot import RequestView, Transition, Violation
 from replaylife.lifecycle.trace.succession import broken
 from replaylife.pool import EMPTY, Fold
@@ -20,6 +29,19 @@ class _Life:
     prompt_len: int
     executed: Fold = EMPTY
     closing: type[Action] | None = None
+    drafts: tuple[int, ...] = ()
+
+    def draft(self, position: int, tokens: tuple[int, ...]) -> None:
+        """A window has run: the token sampled last, which is known, and drafts."""
+        self.drafts = tokens
+        self.tokens[position + 1 :] = tokens[1:]
+        self.executed = self.executed.after(tokens)
+
+    def accept(self, position: int, event: Accepted) -> None:
+        """Of the window these are kept, and one more has been sampled."""
+        self.drafts = ()
+        self.tokens[position + len(event.tokens) :] = event.sampled[-1:]
+        self.executed = EMPTY.after(self.tokens[: position + len(event.tokens)])
 
 
 @dataclass(slots=True)
@@ -39,6 +61,10 @@ class Transcripts:
             life = self.lives.get(request.id)
             if life is not None and request.tokens != life.executed:
                 yield self._differs(t, f"request {request.id}", "tokens", request.tokens, life.executed)
+            if life is not None and request.drafts != life.drafts:
+                found, expected = (f"of {len(drafts)} tokens" for drafts in (request.drafts, life.drafts))
+                why = "by the window that Drafted tells of, and no Accepted has closed, they are"
+                yield broken(t, f"request {request.id}", "drafts", found, expected, why)
             if life is not None and request.stamps:
                 yield from self._stamped(t, request, life)
         for event in t.events:
@@ -64,6 +90,10 @@ class Transcripts:
                 life.executed = life.executed.after(life.tokens[life.executed.length : max(0, end)])
                 if event.sampled is not None:
                     life.tokens.append(event.sampled)
+            elif isinstance(event, Drafted) and event.request in self.lives:
+                self.lives[event.request].draft(max(0, event.position), event.tokens)
+            elif isinstance(event, Accepted) and event.request in self.lives:
+                self.lives[event.request].accept(max(0, event.position), event)
 
     def _stamped(self, t: Transition, request: RequestView, life: _Life) -> Iterator[Violation]:
         """A stamp names tokens of the request, in order from the first."""

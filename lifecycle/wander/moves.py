@@ -16,6 +16,7 @@ from replaylife.lifecycle.actions import (
     Admit,
     Checkpoint,
     Commit,
+    Draft,
     EvictKv,
     EvictStates,
     Execute,
@@ -26,9 +27,18 @@ from replaylife.lifecycle.actions import (
     Probe,
     Retract,
     Schedule,
+    Verify,
 )
 from replaylife.lifecycle.config import ModelConfig
-from replaylife.lifecycle.events import AdmissionRejected, Decoded, Event, Finished, Prefilled, Released
+from replaylife.lifecycle.events import (
+    Accepted,
+    AdmissionRejected,
+    Decoded,
+    Event,
+    Finished,
+    Prefilled,
+    Released,
+)
 from replaylife.lifecycle.scenario.prompts import text
 
 
@@ -78,6 +88,8 @@ Move: TypeAlias = (
     | Prefill
     | Forward
     | Schedule
+    | Verify
+    | Draft
     | Execute
     | Commit
     | Checkpoint
@@ -136,6 +148,9 @@ class Cast:
                 case Prefilled() | Decoded():
                     if event.sampled is not None:
                         self._hear(event.request, event.sampled)
+                case Accepted():
+                    for token in (*event.tokens[1:], *event.sampled[-1:]):
+                        self._hear(event.request, token)
                 case AdmissionRejected(name):
                     self.turned_away.add(name)
                     tokens = self.running.pop(name)

@@ -35,13 +35,7 @@ class Decode(StepBody):
         if life is None:
             return
         life.decoded += self.n
-        model = stage.model
-        capacity = model.heads * model.key_dim
-        if model.witness and life.length - 1 > capacity:
-            stage.complain(
-                f"a witness run has heads * key_dim = {capacity} positions, {self.request!r} comes to "
-                f"{life.length - 1} tokens; shorten it or raise model.key_dim"
-            )
+        stage.fit_witness(self.request, life.length - 1)
 
     def actions(self, scene: Scene) -> Iterator[actions.Action]:  # noqa: ARG002
         """``n`` forwards of one row."""
