@@ -2,6 +2,7 @@
 
 from replaylife.kernels.ring import Gates, Keys
 from replaylife.pool.allocator import KvBudget, SlotAllocator
+from replaylife.pool.checkpoints import CheckpointPool, Moved, StoredCheckpoint
 from replaylife.pool.ledger import EMPTY, Fold, Record
 from replaylife.pool.mamba import Copied, Folded, MambaPool
 from replaylife.pool.shape import BYTES, DType, Gate, PoolShape
@@ -9,6 +10,7 @@ from replaylife.pool.shape import BYTES, DType, Gate, PoolShape
 __all__ = [
     "BYTES",
     "EMPTY",
+    "CheckpointPool",
     "Copied",
     "DType",
     "Fold",
@@ -18,7 +20,9 @@ __all__ = [
     "Keys",
     "KvBudget",
     "MambaPool",
+    "Moved",
     "PoolShape",
     "Record",
     "SlotAllocator",
+    "StoredCheckpoint",
 ]

@@ -19,6 +19,7 @@ FILES = (
     "cursor",
     "publishing",
     "tree",
+    "places",
     "numeric",
 )
 INVARIANTS: dict[str, type[Invariant]] = {

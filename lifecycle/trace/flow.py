@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from replaylife.lifecycle.actions import Abort, Commit, Execute, Finish, Forward, Prefill, Retract, Schedule
+from replaylife.lifecycle.actions import (
+    Abort,
+    Commit,
+    Execute,
+    Finish,
+    FinishCopy,
+    Forward,
+    Prefill,
+    Retract,
+    Schedule,
+)
 from replaylife.lifecycle.events import StepScheduled
 from replaylife.lifecycle.snapshot import Snapshot, StepView, Transition
 
@@ -59,6 +69,8 @@ def ending(t: Transition) -> tuple[str, ...]:
     match t.action:
         case Finish(name) | Retract(name) | Abort(name):
             return () if has_row(t.before.in_flight, name) else (name,)
+        case FinishCopy(of):
+            return (of.removeprefix("request "),) if of.startswith("request ") else ()
         case Commit():
             closing = {view.id for view in t.before.requests if view.phase == "closing"}
             rows = [name for step in t.before.in_flight[:1] for name, _, _ in step.rows]

@@ -14,31 +14,45 @@ from typing import Any, NamedTuple
 
 from replaylife.lifecycle.actions import (
     Abort,
+    AbortCopy,
     Action,
     Admit,
+    Cancel,
     Checkpoint,
     Commit,
+    EndSession,
+    EvictHost,
     EvictKv,
     EvictStates,
     Execute,
     Finish,
+    FinishCopy,
     Flush,
     Forward,
+    Load,
+    Offload,
     Prefill,
     Probe,
     Retract,
     Schedule,
+    Transfer,
 )
 from replaylife.lifecycle.events import (
     AdmissionRejected,
     Allocated,
+    Cancelled,
     CheckpointCopied,
+    CopyAborted,
+    CopyFinished,
+    CopyRefused,
+    CopyStarted,
     Decoded,
     Event,
     Evicted,
     Finished,
     Freed,
     Matched,
+    PlaceFreed,
     Prefilled,
     Published,
     PublishSkipped,
@@ -68,6 +82,8 @@ class Rule(NamedTuple):
 
 
 _PUBLISHING = (StateFolded, Evicted, Allocated, CheckpointCopied, Published, PublishSkipped, Freed)
+_COPYING = (CopyStarted, CopyFinished, CopyRefused)
+_BACKUP = (CopyFinished, CopyRefused)
 _STEP = (StepScheduled, StepCommitted)
 _HOLDS = frozenset({"locked", "kv_tokens"})
 _SCHEDULED = frozenset({"scheduled", "kv_tokens", "track_slots", "stamps"})
@@ -77,24 +93,32 @@ _WHOLE = _SCHEDULED | _EXECUTED | _COMMITTED
 _PHASE = frozenset({"phase"})
 
 RULES: dict[type[Action], Rule] = {
-    Admit: Rule((Matched, AdmissionRejected), (Evicted, Allocated, Freed)),
+    Admit: Rule((Matched, AdmissionRejected), (Evicted, Allocated, Freed, PlaceFreed, Published, *_COPYING)),
     Prefill: Rule((Prefilled,), _PUBLISHING + _STEP, _WHOLE),
     Forward: Rule((Decoded, Prefilled), _PUBLISHING + _STEP, _WHOLE),
     Schedule: Rule((), (StepScheduled, Evicted, Allocated, PublishSkipped), _SCHEDULED),
     Execute: Rule((Decoded, Prefilled), (StateFolded, CheckpointCopied), _EXECUTED),
     Commit: Rule(
         (Finished, Released),
-        (StepCommitted, StateFolded, Evicted, Allocated, Published, PublishSkipped, Freed),
+        (StepCommitted, StateFolded, Evicted, Allocated, Published, PublishSkipped, Freed, *_BACKUP),
         _COMMITTED,
     ),
     Checkpoint: Rule((Published, PublishSkipped), _PUBLISHING, _HOLDS),
     Flush: Rule((), (StateFolded,)),
     Finish: Rule((Finished,), _PUBLISHING, _PHASE),
-    Retract: Rule((Released,), (Freed,), _PHASE),
+    Retract: Rule((Released,), (Freed, StateFolded, *_BACKUP), _PHASE),
     Abort: Rule((Released,), (Freed,), _PHASE),
     EvictStates: Rule((), (Evicted,)),
     EvictKv: Rule((), (Evicted,)),
     Probe: Rule((Matched,)),
+    Offload: Rule((), (CopyStarted, CopyRefused)),
+    Load: Rule((), (Evicted, Allocated, CopyStarted, CopyRefused)),
+    Transfer: Rule((), (StateFolded, CopyStarted, CopyRefused), _PHASE),
+    FinishCopy: Rule((), (CopyFinished, Published, Freed, Released)),
+    AbortCopy: Rule((), (CopyAborted, Freed, PlaceFreed), _PHASE),
+    EvictHost: Rule((), (Evicted,)),
+    Cancel: Rule((Cancelled,), (PlaceFreed,)),
+    EndSession: Rule((), (Evicted, PlaceFreed)),
 }
 CONSTANT = ("kv_capacity", "ring_length", "track_point", "grid")
 
@@ -127,8 +151,10 @@ def concerned(t: Transition) -> tuple[str, ...]:
         case Forward() | Schedule() | Execute() | Commit():
             step = flow_of(t).moved
             return () if step is None else tuple(name for name, _, _ in step.rows)
-        case Probe() | EvictStates() | EvictKv():
+        case Probe() | EvictStates() | EvictKv() | EvictHost() | Offload() | Load():
             return ()
+        case FinishCopy(of) | AbortCopy(of):
+            return (of.removeprefix("request "),)
         case _:
             return (t.action.request,)
 

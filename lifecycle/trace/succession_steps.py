@@ -10,6 +10,7 @@ from replaylife.lifecycle.actions import Checkpoint, Commit, Execute, Forward, P
 from replaylife.lifecycle.events import (
     Allocated,
     CheckpointCopied,
+    CopyFinished,
     Decoded,
     Finished,
     Prefilled,
@@ -191,6 +192,8 @@ def _published(t: Transition, flow: Flow) -> Iterator[Violation]:
                 fits = event.request in ended
             case "checkpoint":
                 fits = isinstance(t.action, Checkpoint)
+            case "load":
+                fits = any(isinstance(e, CopyFinished) and e.of == f"node {event.node}" for e in t.events)
             case _:
                 fits = event.request in rows
         if not fits:

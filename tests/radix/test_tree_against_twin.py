@@ -89,7 +89,7 @@ class _Machine(RuleBasedStateMachine):
     def match(self, word: list[int], tail: int, cut: int) -> None:
         key = self.key_of(word) + (1,) * tail
         limit = max(0, len(key) - cut)
-        kv_len, kv_node, state_len, state_node = self.tree.match(key, limit if cut else None)
+        kv_len, kv_node, state_len, state_node, _ = self.tree.match(key, limit if cut else None)
         assert kv_len == self.twin.kv_len(key, limit)
         assert kv_node.key() == self.twin.kv_owner(key[:kv_len])
         expected = self.twin.state_key(key, limit)
@@ -121,7 +121,7 @@ class _Machine(RuleBasedStateMachine):
     def evict_states(self, count: int) -> None:
         keys = {node.id: node.key() for node in self.tree.nodes()}
         before = self.twin.kv_tokens()
-        slots, kv_tokens, tombstoned, removed = self.tree.evict_states(count)
+        slots, kv_tokens, tombstoned, removed, _ = self.tree.evict_states(count)
         found = (list(slots), [keys[i] for i in tombstoned], [keys[i] for i in removed])
         assert found == self.twin.evict_states(count)
         assert kv_tokens == before - self.twin.kv_tokens()
@@ -132,7 +132,7 @@ class _Machine(RuleBasedStateMachine):
     def evict_kv(self, tokens: int) -> None:
         keys = {node.id: node.key() for node in self.tree.nodes()}
         before = self.twin.kv_tokens()
-        slots, kv_tokens, tombstoned, removed = self.tree.evict_kv(tokens)
+        slots, kv_tokens, tombstoned, removed, _ = self.tree.evict_kv(tokens)
         found = (list(slots), [keys[i] for i in tombstoned], [keys[i] for i in removed])
         assert found == self.twin.evict_kv(tokens)
         assert kv_tokens == before - self.twin.kv_tokens()
