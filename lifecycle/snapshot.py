@@ -132,7 +132,7 @@ class PlaceView:
 
 @dataclass(frozen=True, slots=True)
 class CopyView:
-    """A copy in flight, as :class:`~replaylife.lifecycle.events.CopyStarted`; ``locked`` is the node it pins."""
+    """A copy in flight, as events.CopyStarted tells it; ``locked`` is the node it pins."""
 
     kind: CopyKind
     of: str
