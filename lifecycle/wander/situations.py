@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from replaylife.lifecycle.actions import Abort, Admit, Execute, Finish, Forward, Retract, Schedule
+from replaylife.lifecycle.actions import Abort, Admit, Cancel, Execute, Finish, Forward, Retract, Schedule
 from replaylife.lifecycle.events import (
     AdmissionRejected,
     Allocated,
     CheckpointCopied,
+    CopyAborted,
+    CopyFinished,
+    CopyRefused,
     Decoded,
     Evicted,
     Matched,
+    PlaceFreed,
     Published,
     PublishSkipped,
     Released,
@@ -51,6 +55,17 @@ SITUATIONS: dict[str, str] = {
     "overwritten-in-place": "a lazy request overwrites its only track slot",
     "branch-checkpoint": "a checkpoint at a branch point is published",
     "block-published": "a block is published",
+    "offload-arrived": "a copy of a node's state arrives in host memory",
+    "load-arrived": "a copy of a node's state arrives back in a slot",
+    "hit-in-host-memory": "an admission that loads a node's copy from host memory",
+    "copy-failed": "a copy in flight is aborted",
+    "copy-refused": "a copy that finds no place, or no slot",
+    "evicted-beside-a-copy": "states are evicted while a copy is in flight",
+    "backed-up": "a retracted request's state is kept in host memory",
+    "restored": "a request gets back what it left outside the pool",
+    "transferred": "a request's checkpoint arrives in another pool",
+    "waiting-cancelled": "a waiting request goes away with what it left outside the pool",
+    "session-ended": "the end of a conversation releases its branch",
 }
 
 _ENDS = {Finish: "finish-in-flight", Abort: "abort-in-flight", Retract: "retract-in-flight"}
@@ -66,6 +81,7 @@ def situations_of(t: Transition) -> set[str]:
         *_of_tracking(t),
         *_of_publishing(t),
         *_of_tree(t),
+        *_of_copies(t),
     }
 
 
@@ -161,6 +177,33 @@ def _of_tree(t: Transition) -> Iterator[str]:
         return
     if any(node.id in before and node.parent != before[node.id].parent for node in t.after.nodes):
         yield "split"
+
+
+_ARRIVED = {
+    "offload": "offload-arrived",
+    "load": "load-arrived",
+    "backup": "backed-up",
+    "restore": "restored",
+}
+
+
+def _of_copies(t: Transition) -> Iterator[str]:
+    for event in t.events:
+        match event:
+            case CopyFinished(kind=kind):
+                yield _ARRIVED.get(kind, "transferred")
+                if kind == "load" and isinstance(t.action, Admit):
+                    yield "hit-in-host-memory"
+            case CopyAborted():
+                yield "copy-failed"
+            case CopyRefused():
+                yield "copy-refused"
+            case Evicted(purpose="session"):
+                yield "session-ended"
+            case Evicted(purpose="state") if t.before.copies:
+                yield "evicted-beside-a-copy"
+            case PlaceFreed() if isinstance(t.action, Cancel):
+                yield "waiting-cancelled"
 
 
 class Coverage:

@@ -220,7 +220,7 @@ class Wanderer:
         if waiting:
             options["cancel"] = lambda: Cancel(pick(waiting))
         if self.cast.ended:
-            options["end_session"] = lambda: Leave(pick(sorted(self.cast.ended)))
+            options["end_session"] = lambda: Leave(pick(list(self.cast.ended)[-3:]))
         return options
 
     def _schedule(self, rows: list[str], limit: int, waiting: list[RequestView]) -> Schedule:
