@@ -195,6 +195,93 @@ class Probe:
         return f"match ({len(self.tokens)} tokens)"
 
 
+@dataclass(frozen=True, slots=True)
+class Offload:
+    """Begin to copy a tree node's checkpoint to host memory; the node stays pinned until the copy ends."""
+
+    node: int
+
+    def __str__(self) -> str:
+        return f"offload node {self.node}"
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Begin to copy a tree node's checkpoint in host memory back to a slot; both stay pinned meanwhile."""
+
+    node: int
+
+    def __str__(self) -> str:
+        return f"load node {self.node}"
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """Begin to send a running request to another pool: its checkpoint, after a fold; no ring.
+
+    The request holds its slot and does nothing until the copy has been acknowledged or has failed.
+    """
+
+    request: str
+
+    def __str__(self) -> str:
+        return f"transfer {self.request}"
+
+
+@dataclass(frozen=True, slots=True)
+class FinishCopy:
+    """A copy in flight arrives: ``of`` is ``node 4`` (an offload or a load) or ``request a`` (a transfer)."""
+
+    of: str
+
+    def __str__(self) -> str:
+        return f"finish the copy of {self.of}"
+
+
+@dataclass(frozen=True, slots=True)
+class AbortCopy:
+    """A copy in flight fails: what was taken for it is put back, and nothing is claimed of it."""
+
+    of: str
+
+    def __str__(self) -> str:
+        return f"abort the copy of {self.of}"
+
+
+@dataclass(frozen=True, slots=True)
+class EvictHost:
+    """Evict the ``count`` least recently used copies in host memory that nobody pins."""
+
+    count: int
+
+    def __str__(self) -> str:
+        return f"evict {self.count} copies in host memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """A request in the waiting queue (retracted, transferred or rejected) is aborted: it never comes back."""
+
+    request: str
+
+    def __str__(self) -> str:
+        return f"cancel {self.request}"
+
+
+@dataclass(frozen=True, slots=True)
+class EndSession:
+    """A conversation is over: everything of its branch that no other branch shares is released.
+
+    ``tokens`` are all its tokens, ``request`` the last of its turns.
+    """
+
+    request: str
+    tokens: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"end the session of {self.request} ({len(self.tokens)} tokens)"
+
+
 Action: TypeAlias = (
     Admit
     | Prefill
@@ -212,4 +299,12 @@ Action: TypeAlias = (
     | EvictStates
     | EvictKv
     | Probe
+    | Offload
+    | Load
+    | Transfer
+    | FinishCopy
+    | AbortCopy
+    | EvictHost
+    | Cancel
+    | EndSession
 )

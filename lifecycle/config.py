@@ -49,6 +49,8 @@ class CacheConfig:
     or fold them), ``track`` whether a track point leaves a checkpoint in the tree. With ``overlap`` a step
     may be scheduled before the one before it has committed. ``graph_rows`` is the batch size of graph mode:
     static buffers of so many rows, refreshed in place, padded with slot -1; ``None`` runs without them.
+    ``host_slots`` are the places for checkpoints in host memory (0: no host tier), ``peer_slots`` those of
+    another engine's pool that requests can be transferred to.
     """
 
     strategy: str = "no_buffer"
@@ -67,6 +69,8 @@ class CacheConfig:
     track: TrackPolicy = "snapshot"
     overlap: bool = False
     graph_rows: int | None = None
+    host_slots: int = 0
+    peer_slots: int = 0
 
     @property
     def grid(self) -> int:

@@ -6,24 +6,34 @@ from collections.abc import Iterable, Mapping
 
 from replaylife.lifecycle.actions import (
     Abort,
+    AbortCopy,
     Action,
     Admit,
+    Cancel,
     Checkpoint,
     Commit,
     Draft,
+    EndSession,
+    EvictHost,
     EvictKv,
     EvictStates,
     Execute,
     Finish,
+    FinishCopy,
     Flush,
     Forward,
+    Load,
+    Offload,
     Prefill,
     Probe,
     Retract,
     Schedule,
+    Transfer,
     Verify,
 )
 from replaylife.lifecycle.config import CacheConfig
+from replaylife.lifecycle.guard_copies import CopyGuard
+from replaylife.lifecycle.host_tier import HostTier
 from replaylife.lifecycle.protocol import ActionRefused
 from replaylife.lifecycle.request import Request
 from replaylife.lifecycle.stepper import MAX_IN_FLIGHT, Stepper
@@ -41,9 +51,11 @@ class Guard:
         strategy: Strategy,
         requests: Mapping[str, Request],
         stepper: Stepper,
+        tier: HostTier,
     ) -> None:
         self._cache, self._store, self._strategy = cache, store, strategy
         self._requests, self._stepper = requests, stepper
+        self._copies = CopyGuard(store.tree, requests, tier)
 
     def enabled(self) -> Iterable[Action]:
         """Return the actions on present requests that can be applied now.
@@ -73,6 +85,7 @@ class Guard:
             yield EvictStates(1)
         if self._store.tree.num_kv_tokens:
             yield EvictKv(1)
+        yield from self._copies.candidates()
 
     def require(self, action: Action) -> None:
         """Raise :class:`ActionRefused`, saying why and what to do, if the action is not enabled."""
@@ -101,6 +114,11 @@ class Guard:
                 self._require_running(action, name)
             case EvictStates(count) | EvictKv(count):
                 self._refuse_if(count < 1, action, "need at least 1")
+            case Transfer(name):
+                self._copies.require(action)
+                self._require_idle(action, name)
+            case Offload() | Load() | FinishCopy() | AbortCopy() | EvictHost() | Cancel() | EndSession():
+                self._copies.require(action)
 
     @staticmethod
     def _refuse_if(refused: bool, action: Action, why: str) -> None:
@@ -124,7 +142,7 @@ class Guard:
         request = self._require_running(action, name)
         self._require_prefilled(action, request)
         self._refuse_if(request.in_flight > 0, action, "a step of this request is in flight; commit it first")
-        on_grid = isinstance(action, Flush) or not self._strategy.on_grid
+        on_grid = isinstance(action, Flush | Transfer) or not self._strategy.on_grid
         grid = self._cache.grid
         why = f"a checkpoint at {request.committed} is not on the grid of {grid} that the strategy needs"
         self._refuse_if(not on_grid and request.committed % grid != 0, action, why)

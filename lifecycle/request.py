@@ -9,7 +9,7 @@ from replaylife.lifecycle.snapshot import Phase
 from replaylife.pool import EMPTY, Fold, Record
 from replaylife.radix import Node
 
-Closing: TypeAlias = Literal["finish", "abort", "retract"]
+Closing: TypeAlias = Literal["finish", "abort", "retract", "transfer"]
 
 
 class PendingCow(NamedTuple):

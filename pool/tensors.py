@@ -153,3 +153,39 @@ class PoolTensors:
     def cursors(self) -> list[int] | None:
         """Read the device cursors back (a synchronisation: for snapshots and checks only)."""
         return None if self.write_pos is None else self.write_pos.tolist()
+
+
+class CheckpointTensors:
+    """Checkpoints outside the pool.
+
+    ``temporal [layers, places, HV, V, K]`` and ``conv [layers, places, conv_dim, W-1]``.
+    Dtypes are those of ``pool``; ``device`` is where the places are, the host's memory by default. There is
+    no ring here.
+    """
+
+    def __init__(self, pool: PoolTensors, num_places: int, device: torch.device | None = None) -> None:
+        self._pool = pool
+        place = torch.device("cpu") if device is None else device
+        self.temporal = _places_like(pool.temporal, num_places, place)
+        self.conv = _places_like(pool.conv, num_places, place)
+
+    def save(self, slot: int, place: int) -> None:
+        """Copy the checkpoint of the pool's ``slot`` into ``place``, all layers."""
+        pool = self._pool
+        self.temporal[:, place] = pool.temporal[:, slot].to(self.temporal.device)
+        window = pool.conv if pool.conv_checkpoint is None else pool.conv_checkpoint
+        self.conv[:, place] = window[:, slot].to(self.conv.device)
+
+    def load(self, place: int, slot: int) -> None:
+        """Copy the checkpoint in ``place`` into the pool's ``slot``, all layers, both windows."""
+        pool = self._pool
+        pool.temporal[:, slot] = self.temporal[:, place].to(pool.device)
+        pool.conv[:, slot] = self.conv[:, place].to(pool.device)
+        if pool.conv_checkpoint is not None:
+            pool.conv_checkpoint[:, slot] = pool.conv[:, slot]
+
+
+def _places_like(tensor: torch.Tensor, num_places: int, device: torch.device) -> torch.Tensor:
+    """Zeros of the shape of ``[layers, slots, ...]`` with so many places instead of slots."""
+    layers, _, *rest = tensor.shape
+    return torch.zeros(layers, num_places, *rest, dtype=tensor.dtype, device=device)

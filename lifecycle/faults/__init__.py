@@ -15,6 +15,7 @@ FILES = (
     "tree",
     "steps",
     "speculation",
+    "host",
 )
 FAULTS: dict[str, Fault] = {fault.id: fault for fault in instances(__name__, FILES, Fault)}
 

@@ -20,6 +20,7 @@ FILES = (
     "speculation",
     "publishing",
     "tree",
+    "places",
     "numeric",
 )
 INVARIANTS: dict[str, type[Invariant]] = {

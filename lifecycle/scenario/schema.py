@@ -87,6 +87,10 @@ class CacheSection(Strict):
     """Allow a step to be scheduled before the one before it has committed."""
     graph_rows: Annotated[int, Field(ge=1, le=1024)] | None = None
     """Graph mode: static buffers of so many rows, captured once where there is a GPU."""
+    host_slots: Annotated[int, Field(ge=0, le=4096)] = 0
+    """Places for checkpoints in host memory (0: none): offloads, and backups of retracted requests."""
+    peer_slots: Annotated[int, Field(ge=0, le=4096)] = 0
+    """Places in another engine's pool that requests can be transferred to (0: none)."""
     profile: ProfileId | None = None
     """Refuse what a release refuses (`sglang-0.5.23`, `vllm-0.33.0`), with its reason."""
 

@@ -11,6 +11,7 @@ from replaylife.lifecycle.actions import (
     Draft,
     Execute,
     Finish,
+    FinishCopy,
     Forward,
     Prefill,
     Retract,
@@ -73,6 +74,8 @@ def ending(t: Transition) -> tuple[str, ...]:
     match t.action:
         case Finish(name) | Retract(name) | Abort(name):
             return () if has_row(t.before.in_flight, name) else (name,)
+        case FinishCopy(of):
+            return (of.removeprefix("request "),) if of.startswith("request ") else ()
         case Commit():
             closing = {view.id for view in t.before.requests if view.phase == "closing"}
             rows = [name for step in t.before.in_flight[:1] for name, _, _ in step.rows]

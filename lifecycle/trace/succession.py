@@ -14,29 +14,42 @@ from typing import Any, NamedTuple
 
 from replaylife.lifecycle.actions import (
     Abort,
+    AbortCopy,
     Action,
     Admit,
+    Cancel,
     Checkpoint,
     Commit,
     Draft,
+    EndSession,
+    EvictHost,
     EvictKv,
     EvictStates,
     Execute,
     Finish,
+    FinishCopy,
     Flush,
     Forward,
+    Load,
+    Offload,
     Prefill,
     Probe,
     Retract,
     Schedule,
+    Transfer,
     Verify,
 )
 from replaylife.lifecycle.events import (
     Accepted,
     AdmissionRejected,
     Allocated,
+    Cancelled,
     CheckpointCopied,
     CheckpointFolded,
+    CopyAborted,
+    CopyFinished,
+    CopyRefused,
+    CopyStarted,
     Decoded,
     Drafted,
     Event,
@@ -44,6 +57,7 @@ from replaylife.lifecycle.events import (
     Finished,
     Freed,
     Matched,
+    PlaceFreed,
     Prefilled,
     Published,
     PublishSkipped,
@@ -73,6 +87,8 @@ class Rule(NamedTuple):
 
 
 _PUBLISHING = (StateFolded, Evicted, Allocated, CheckpointCopied, Published, PublishSkipped, Freed)
+_COPYING = (CopyStarted, CopyFinished, CopyRefused)
+_BACKUP = (CopyFinished, CopyRefused)
 _STEP = (StepScheduled, StepCommitted)
 _HOLDS = frozenset({"locked", "kv_tokens"})
 _SCHEDULED = frozenset({"scheduled", "kv_tokens", "track_slots", "stamps"})
@@ -83,7 +99,7 @@ _PHASE = frozenset({"phase"})
 _KEPT = frozenset({"scheduled", "executed", "tokens", "drafts"})
 
 RULES: dict[type[Action], Rule] = {
-    Admit: Rule((Matched, AdmissionRejected), (Evicted, Allocated, Freed)),
+    Admit: Rule((Matched, AdmissionRejected), (Evicted, Allocated, Freed, PlaceFreed, Published, *_COPYING)),
     Prefill: Rule((Prefilled,), _PUBLISHING + _STEP, _WHOLE),
     Forward: Rule((Decoded, Prefilled), _PUBLISHING + _STEP, _WHOLE),
     Schedule: Rule((), (StepScheduled, Evicted, Allocated, PublishSkipped), _SCHEDULED),
@@ -97,7 +113,7 @@ RULES: dict[type[Action], Rule] = {
     Commit: Rule(
         (Finished, Released),
         (
-            *(StepCommitted, Accepted, CheckpointFolded, StateFolded),
+            *(StepCommitted, Accepted, CheckpointFolded, StateFolded, *_BACKUP),
             *(Evicted, Allocated, Published, PublishSkipped, Freed),
         ),
         _COMMITTED | _KEPT,
@@ -105,11 +121,19 @@ RULES: dict[type[Action], Rule] = {
     Checkpoint: Rule((Published, PublishSkipped), _PUBLISHING, _HOLDS),
     Flush: Rule((), (StateFolded,)),
     Finish: Rule((Finished,), _PUBLISHING, _PHASE),
-    Retract: Rule((Released,), (Freed,), _PHASE),
+    Retract: Rule((Released,), (Freed, StateFolded, *_BACKUP), _PHASE),
     Abort: Rule((Released,), (Freed,), _PHASE),
     EvictStates: Rule((), (Evicted,)),
     EvictKv: Rule((), (Evicted,)),
     Probe: Rule((Matched,)),
+    Offload: Rule((), (CopyStarted, CopyRefused)),
+    Load: Rule((), (Evicted, Allocated, CopyStarted, CopyRefused)),
+    Transfer: Rule((), (StateFolded, CopyStarted, CopyRefused), _PHASE),
+    FinishCopy: Rule((), (CopyFinished, Published, Freed, Released)),
+    AbortCopy: Rule((), (CopyAborted, Freed, PlaceFreed), _PHASE),
+    EvictHost: Rule((), (Evicted,)),
+    Cancel: Rule((Cancelled,), (PlaceFreed,)),
+    EndSession: Rule((), (Evicted, PlaceFreed)),
 }
 CONSTANT = ("kv_capacity", "ring_length", "track_point", "grid")
 
@@ -142,8 +166,10 @@ def concerned(t: Transition) -> tuple[str, ...]:
         case Forward() | Schedule() | Verify() | Draft() | Execute() | Commit():
             step = flow_of(t).moved
             return () if step is None else tuple(name for name, _, _ in step.rows)
-        case Probe() | EvictStates() | EvictKv():
+        case Probe() | EvictStates() | EvictKv() | EvictHost() | Offload() | Load():
             return ()
+        case FinishCopy(of) | AbortCopy(of):
+            return (of.removeprefix("request "),)
         case _:
             return (t.action.request,)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from replaylife.lifecycle.actions import Abort, Admit, Finish, Prefill, Retract
+from replaylife.lifecycle.actions import Abort, AbortCopy, Admit, Finish, Prefill, Retract, Transfer
 from replaylife.lifecycle.events import (
     Accepted,
     AdmissionRejected,
     CheckpointCopied,
+    CopyStarted,
     Decoded,
     Drafted,
     Prefilled,
@@ -47,10 +48,13 @@ def _phases(
     t: Transition, before: dict[str, RequestView], after: dict[str, RequestView]
 ) -> Iterator[Violation]:
     """A request whose end was asked for is closing until it is gone; the others prefill, then decode."""
-    asked = {t.action.request} if isinstance(t.action, Finish | Retract | Abort) else set()
+    asked = {t.action.request} if isinstance(t.action, Finish | Retract | Abort | Transfer) else set()
+    if isinstance(t.action, Transfer) and not any(isinstance(event, CopyStarted) for event in t.events):
+        asked = set()  # refused for want of a place
+    goes_on = t.action.of.removeprefix("request ") if isinstance(t.action, AbortCopy) else None
     for name, request in after.items():
         phase = "prefill" if request.executed < request.prompt_len else "decode"
-        if name in asked or (name in before and before[name].phase == "closing"):
+        if name in asked or (name != goes_on and name in before and before[name].phase == "closing"):
             phase = "closing"
         if request.phase != phase:
             why = "by its end asked for or not, and its executed tokens, it is"

@@ -11,6 +11,7 @@ from replaylife.lifecycle.events import (
     Allocated,
     CheckpointCopied,
     CheckpointFolded,
+    CopyFinished,
     Decoded,
     Drafted,
     Event,
@@ -29,6 +30,7 @@ _STATE = frozenset({"temporal", "conv", "conv_checkpoint", "written"})
 MAY_WRITE: dict[type[Event], frozenset[str]] = {
     Allocated: _STATE | _CURSOR,  # cleared, the cursor at 0
     CheckpointCopied: _STATE | _CURSOR,  # of the destination; the source stays
+    CopyFinished: _STATE | _CURSOR,  # of a slot that a load or a restore fills
     StateFolded: _STATE - {"conv"} | _CURSOR,
     Prefilled: _STATE,
     Decoded: _CURSOR | {"conv"},  # with ReplaySSM off: _STATE
@@ -38,7 +40,7 @@ MAY_WRITE: dict[type[Event], frozenset[str]] = {
     Published: _CURSOR | {"conv"},  # a donation leaves the checkpoint alone
     Freed: _CURSOR | {"conv"},  # a donation that the tree did not take
 }
-EMPTIES = (Allocated, CheckpointCopied, CheckpointFolded, StateFolded, Published, Freed)
+EMPTIES = (Allocated, CheckpointCopied, CheckpointFolded, CopyFinished, StateFolded, Published, Freed)
 
 
 def slots(t: Transition) -> Iterator[Violation]:
@@ -84,6 +86,9 @@ def _owners_of(snapshot: Snapshot) -> defaultdict[int, Counter[Owner]]:
     for step in snapshot.in_flight:
         for slot in reserved_by(step, snapshot):
             owners[slot][Owner("step", str(step.number))] += 1
+    for copy in snapshot.copies:
+        if copy.kind == "load":
+            owners[copy.dst][Owner("copy", copy.of)] += 1
     return owners
 
 
@@ -118,8 +123,11 @@ def _by_slot(events: Iterable[Event]) -> defaultdict[int, list[Event]]:
     for event in events:
         if isinstance(event, CheckpointCopied | CheckpointFolded):
             found[event.dst].append(event)
+        elif isinstance(event, CopyFinished):
+            if event.kind in ("load", "restore"):
+                found[event.dst].append(event)
         elif isinstance(event, tuple(MAY_WRITE)):
-            found[event.slot].append(event)  # type: ignore[union-attr]  # all but the copy have a slot
+            found[event.slot].append(event)  # type: ignore[union-attr]  # all but the copies have a slot
     return found
 
 
@@ -194,6 +202,8 @@ def _lengths(t: Transition, wrong: list[Violation]) -> dict[int, set[int]]:
             case CheckpointFolded(src=src, dst=dst, records=records):
                 lengths[dst] = {length + records for length in lengths[src]}
                 wrong += _claim(t, event, dst, lengths)
+            case CopyFinished(kind="load" | "restore", dst=dst, length=length):
+                lengths[dst] = {length}  # that of the place it comes from: see succession_places
             case StateFolded(slot=slot, records=records):
                 lengths[slot] = {length + records for length in lengths[slot]}
                 wrong += _claim(t, event, slot, lengths)

@@ -20,6 +20,7 @@ from replaylife.lifecycle.events import (
     Accepted,
     Allocated,
     CheckpointCopied,
+    CopyFinished,
     Decoded,
     Drafted,
     Finished,
@@ -208,6 +209,8 @@ def _published(t: Transition, flow: Flow) -> Iterator[Violation]:
                 fits = event.request in ended
             case "checkpoint":
                 fits = isinstance(t.action, Checkpoint)
+            case "load":
+                fits = any(isinstance(e, CopyFinished) and e.of == f"node {event.node}" for e in t.events)
             case _:
                 fits = event.request in rows
         if not fits:

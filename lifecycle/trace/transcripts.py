@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from replaylife.lifecycle.actions import Abort, Action, Admit, Finish, Retract
+from replaylife.lifecycle.actions import Abort, AbortCopy, Action, Admit, Finish, Retract, Transfer
 from replaylife.lifecycle.events import (
     Accepted,
+    CopyFinished,
     Decoded,
     Drafted,
     Finished,
@@ -79,8 +80,15 @@ class Transcripts:
     def _listen(self, t: Transition) -> None:
         if isinstance(t.action, Finish | Retract | Abort) and t.action.request in self.lives:
             self.lives[t.action.request].closing = type(t.action)
+        if isinstance(t.action, Transfer) and t.action.request in self.lives:
+            self.lives[t.action.request].closing = Retract  # it leaves as one that may come back
+        if isinstance(t.action, AbortCopy) and (name := t.action.of.removeprefix("request ")) in self.lives:
+            self.lives[name].closing = None
         for event in t.events:
-            if isinstance(event, Matched) and isinstance(t.action, Admit):
+            if isinstance(event, CopyFinished) and event.kind == "restore":
+                life = self.lives[event.of.removeprefix("request ")]
+                life.executed = EMPTY.after(life.tokens[: max(0, event.length)])
+            elif isinstance(event, Matched) and isinstance(t.action, Admit):
                 tokens = t.action.tokens
                 cached = EMPTY.after(tokens[: max(0, event.state_len)])
                 self.lives[t.action.request] = _Life(list(tokens), len(tokens), cached)

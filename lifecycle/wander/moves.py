@@ -12,27 +12,36 @@ from typing import NamedTuple, TypeAlias
 
 from replaylife.lifecycle.actions import (
     Abort,
+    AbortCopy,
     Action,
     Admit,
+    Cancel,
     Checkpoint,
     Commit,
     Draft,
+    EndSession,
+    EvictHost,
     EvictKv,
     EvictStates,
     Execute,
     Finish,
+    FinishCopy,
     Flush,
     Forward,
+    Load,
+    Offload,
     Prefill,
     Probe,
     Retract,
     Schedule,
+    Transfer,
     Verify,
 )
 from replaylife.lifecycle.config import ModelConfig
 from replaylife.lifecycle.events import (
     Accepted,
     AdmissionRejected,
+    Cancelled,
     Decoded,
     Event,
     Finished,
@@ -80,11 +89,19 @@ class Ask:
     continues: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """End the session of a request that has ended, with all its tokens."""
+
+    request: str
+
+
 Move: TypeAlias = (
     Open
     | Resume
     | Retry
     | Ask
+    | Leave
     | Prefill
     | Forward
     | Schedule
@@ -99,6 +116,13 @@ Move: TypeAlias = (
     | Retract
     | EvictStates
     | EvictKv
+    | Offload
+    | Load
+    | Transfer
+    | FinishCopy
+    | AbortCopy
+    | EvictHost
+    | Cancel
 )
 
 
@@ -135,6 +159,9 @@ class Cast:
                 return Admit(name, tuple(self.retracted[name])) if name in self.retracted else None
             case Retry(name):
                 return Admit(name, tuple(self.rejected[name])) if name in self.rejected else None
+            case Leave(name):
+                tokens = self.ended.get(name)
+                return None if tokens is None else EndSession(name, tuple(tokens))
             case _:
                 return move
 
@@ -156,6 +183,9 @@ class Cast:
                     tokens = self.running.pop(name)
                     if name not in self.retracted:
                         self.rejected[name] = tokens
+                case Cancelled(name):
+                    self.turned_away.discard(name)
+                    self.ended[name] = self.retracted.pop(name, None) or self.rejected.pop(name)
                 case Released(name, retracted=True):
                     self.retracted[name] = self._seen(event)
                 case Released(name) | Finished(name):

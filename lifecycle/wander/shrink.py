@@ -8,24 +8,31 @@ from itertools import groupby
 
 from replaylife.lifecycle.actions import (
     Abort,
+    AbortCopy,
+    Cancel,
     Checkpoint,
     Commit,
     Draft,
+    EvictHost,
     EvictKv,
     EvictStates,
     Execute,
     Finish,
+    FinishCopy,
     Flush,
     Forward,
+    Load,
+    Offload,
     Prefill,
     Retract,
     Schedule,
+    Transfer,
     Verify,
     Windows,
 )
 from replaylife.lifecycle.config import CacheConfig, EngineConfig
 from replaylife.lifecycle.factory import EngineFactory
-from replaylife.lifecycle.wander.moves import Ask, Move, Open, Passage, Resume, Retry
+from replaylife.lifecycle.wander.moves import Ask, Leave, Move, Open, Passage, Resume, Retry
 from replaylife.lifecycle.wander.walk import Walk, replay
 
 _VERBS: dict[type, str] = {
@@ -36,6 +43,8 @@ _VERBS: dict[type, str] = {
     Retract: "retract",
     Resume: "resume",
     Retry: "retry",
+    Cancel: "cancel",
+    Leave: "end_session",
 }
 
 
@@ -108,7 +117,7 @@ def _told(walk: Walk, move: Move) -> Iterator[str]:
 
 
 def _cache(cache: CacheConfig) -> dict[str, object]:
-    """The policies and sizes as a scenario says them; graph mode only where it is on."""
+    """The policies and sizes as a scenario says them; graph mode and places only where there are any."""
     said: dict[str, object] = {
         "strategy": cache.strategy,
         "slots": cache.slots,
@@ -122,7 +131,8 @@ def _cache(cache: CacheConfig) -> dict[str, object]:
         "replayssm": "on" if cache.replayssm else "off",
         "overlap": "on" if cache.overlap else "off",
     }
-    return said if cache.graph_rows is None else {**said, "graph_rows": cache.graph_rows}
+    sizes = {"graph_rows": cache.graph_rows, "host_slots": cache.host_slots, "peer_slots": cache.peer_slots}
+    return {**said, **{name: size for name, size in sizes.items() if size}}
 
 
 def _steps(move: Move) -> Iterator[str]:
@@ -146,6 +156,16 @@ def _steps(move: Move) -> Iterator[str]:
             yield f"{type(move).__name__.lower()}: {{}}"
         case EvictStates(count):
             yield f"evict: {{states: {count}}}"
+        case EvictHost(count):
+            yield f"evict: {{host: {count}}}"
+        case Offload(node) | Load(node):
+            yield f"{type(move).__name__.lower()}: {{node: {node}, arrives: later}}"
+        case Transfer(name):
+            yield f"transfer: {{request: {name}, arrives: later}}"
+        case FinishCopy(of) | AbortCopy(of):
+            kind, _, name = of.partition(" ")
+            verb = "arrive" if isinstance(move, FinishCopy) else "abort_copy"
+            yield f"{verb}: {{{kind}: {name}}}"
         case EvictKv(tokens):
             yield f"evict: {{kv_tokens: {tokens}}}"
         case _:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from replaylife.lifecycle.actions import (
     Abort,
     Admit,
+    Cancel,
     Draft,
     Execute,
     Finish,
@@ -22,10 +23,14 @@ from replaylife.lifecycle.events import (
     Allocated,
     CheckpointCopied,
     CheckpointFolded,
+    CopyAborted,
+    CopyFinished,
+    CopyRefused,
     Decoded,
     Drafted,
     Evicted,
     Matched,
+    PlaceFreed,
     Published,
     PublishSkipped,
     Released,
@@ -71,6 +76,17 @@ SITUATIONS: dict[str, str] = {
     "several-windows": "a verify step of two rows or more",
     "room-made-for-a-window": "a fold because a verify window does not fit in the ring",
     "checkpoint-inside-a-window": "a track point among the kept tokens of a verify window",
+    "offload-arrived": "a copy of a node's state arrives in host memory",
+    "load-arrived": "a copy of a node's state arrives back in a slot",
+    "hit-in-host-memory": "an admission that loads a node's copy from host memory",
+    "copy-failed": "a copy in flight is aborted",
+    "copy-refused": "a copy that finds no place, or no slot",
+    "evicted-beside-a-copy": "states are evicted while a copy is in flight",
+    "backed-up": "a retracted request's state is kept in host memory",
+    "restored": "a request gets back what it left outside the pool",
+    "transferred": "a request's checkpoint arrives in another pool",
+    "waiting-cancelled": "a waiting request goes away with what it left outside the pool",
+    "session-ended": "the end of a conversation releases its branch",
 }
 
 _ENDS = {Finish: "finish-in-flight", Abort: "abort-in-flight", Retract: "retract-in-flight"}
@@ -87,6 +103,7 @@ def situations_of(t: Transition) -> set[str]:
         *_of_publishing(t),
         *_of_tree(t),
         *_of_windows(t),
+        *_of_copies(t),
     }
 
 
@@ -205,6 +222,33 @@ def _of_windows(t: Transition) -> Iterator[str]:
                 drafting = {view.id for view in t.before.requests if view.drafts}
                 if drafting.intersection(names):
                     yield "window-thrown-away"
+
+
+_ARRIVED = {
+    "offload": "offload-arrived",
+    "load": "load-arrived",
+    "backup": "backed-up",
+    "restore": "restored",
+}
+
+
+def _of_copies(t: Transition) -> Iterator[str]:
+    for event in t.events:
+        match event:
+            case CopyFinished(kind=kind):
+                yield _ARRIVED.get(kind, "transferred")
+                if kind == "load" and isinstance(t.action, Admit):
+                    yield "hit-in-host-memory"
+            case CopyAborted():
+                yield "copy-failed"
+            case CopyRefused():
+                yield "copy-refused"
+            case Evicted(purpose="session"):
+                yield "session-ended"
+            case Evicted(purpose="state") if t.before.copies:
+                yield "evicted-beside-a-copy"
+            case PlaceFreed() if isinstance(t.action, Cancel):
+                yield "waiting-cancelled"
 
 
 class Coverage:

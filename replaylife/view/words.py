@@ -9,8 +9,13 @@ from replaylife.lifecycle.events import (
     Accepted,
     AdmissionRejected,
     Allocated,
+    Cancelled,
     CheckpointCopied,
     CheckpointFolded,
+    CopyAborted,
+    CopyFinished,
+    CopyRefused,
+    CopyStarted,
     Decoded,
     Drafted,
     Event,
@@ -18,6 +23,7 @@ from replaylife.lifecycle.events import (
     Finished,
     Freed,
     Matched,
+    PlaceFreed,
     Prefilled,
     Published,
     PublishSkipped,
@@ -35,6 +41,7 @@ PURPOSES = {
     "branch": "where its prompt parts from a cached one",
     "block": "a full block",
     "checkpoint": "on request",
+    "load": "back from host memory",
 }
 
 
@@ -97,7 +104,38 @@ def _sentence(event: Event, signs: Signs) -> str:
         case Finished():
             return _finished(event)
         case _:
+            return _outside(event, signs)
+
+
+def _outside(event: Event, signs: Signs) -> str:
+    """What went to places outside the pool and came back."""
+    match event:
+        case CopyStarted():
+            ends = f"{event.src} {signs.arrow} {event.dst}"
+            return f"{event.kind} of {event.of} begun, {ends}: {', '.join(event.components)}"
+        case CopyFinished():
+            return _moved(event, signs)
+        case CopyAborted():
+            return f"{event.kind} of {event.of} failed; nothing is claimed of it"
+        case CopyRefused():
+            return f"no {event.kind} of {event.of}: {event.reason}"
+        case PlaceFreed():
+            return f"{event.place} place {event.index} freed: {event.reason}"
+        case Cancelled():
+            return f"{event.request} leaves the waiting queue; nothing of it stays"
+        case _:
             return _other(event)
+
+
+def _moved(event: CopyFinished, signs: Signs) -> str:
+    slot, place = f"slot {event.src}", f"{event.place} place {event.dst}"
+    if event.kind in ("load", "restore"):
+        slot, place = f"slot {event.dst}", f"{event.place} place {event.src}"
+        ends = f"{place} {signs.arrow} {slot}"
+    else:
+        ends = f"{slot} {signs.arrow} {place}"
+    lost = f", {count(event.pending, 'record')} still pending" if event.pending else ""
+    return f"{event.kind} of {event.of}: {ends} ({count(event.length, 'token')}{lost})"
 
 
 def _matched(event: Matched) -> str:
@@ -147,6 +185,8 @@ def _evicted(event: Evicted) -> str:
         parts.append(f"node {spans(event.tombstoned)} left without a state (tombstone)")
     if event.removed:
         parts.append(f"node {spans(event.removed)} removed")
+    if event.hosts:
+        parts.append(f"host place {spans(event.hosts)} freed")
     return f"evicted: {', '.join(parts)}"
 
 

@@ -57,6 +57,17 @@ NEEDS_OVERLAP = {"two-in-flight"}
 NEEDS_TRACK_SLOTS = {"checkpoint-stamped", "stamped-slot-donated", "branch-checkpoint"}
 NEEDS_ONE_TRACK_SLOT = {"second-slot-taken", "overwritten-in-place"}
 NEEDS_BLOCKS = {"block-published"}
+NEEDS_PLACES = {
+    *(
+        "offload-arrived",
+        "load-arrived",
+        "hit-in-host-memory",
+        "copy-failed",
+        "copy-refused",
+        "session-ended",
+    ),
+    *("evicted-beside-a-copy", "backed-up", "restored", "transferred", "waiting-cancelled"),
+}
 NEEDS_A_DONATION = {"donation-onto-a-state"}  # align gives its slot up: its blocks are in the tree already
 # Rarer ones, which need only happen: forwards seldom have to evict where track points keep nothing.
 NO_FLOOR = {"leave-before-the-copy", "forward-evicts"}
@@ -90,6 +101,7 @@ def impossible_for(cache: CacheConfig) -> set[str]:
         (cache.strategy in ("extra_buffer", "extra_buffer_lazy"), NEEDS_TRACK_SLOTS),
         (cache.strategy == "extra_buffer_lazy", NEEDS_ONE_TRACK_SLOT),
         (cache.strategy == "align", NEEDS_BLOCKS),
+        (cache.host_slots, NEEDS_PLACES),
         (cache.strategy != "align", NEEDS_A_DONATION),
     ]
     return set().union(*(names for has, names in lacks if not has))
