@@ -14,6 +14,8 @@ FILES = (
     "ownership",
     "tree",
     "steps",
+    "lengths",
+    "batches",
 )
 FAULTS: dict[str, Fault] = {fault.id: fault for fault in instances(__name__, FILES, Fault)}
 
