@@ -16,6 +16,8 @@ FILES = (
     "steps",
     "speculation",
     "host",
+    "lengths",
+    "batches",
 )
 FAULTS: dict[str, Fault] = {fault.id: fault for fault in instances(__name__, FILES, Fault)}
 

@@ -11,6 +11,7 @@ from replaylife.lifecycle.scenario.fields import Name, Tokens
 from replaylife.lifecycle.scenario.steps.base import StepBody
 
 if TYPE_CHECKING:
+    from replaylife.lifecycle.actions import Action
     from replaylife.lifecycle.scenario.scene import Scene
     from replaylife.lifecycle.scenario.stage import Stage
 
@@ -51,7 +52,7 @@ class Decode(StepBody):
             if self.retract_every is not None and number % self.retract_every == 0 and number < self.n:
                 yield from self._leave_and_return(scene)
 
-    def _leave_and_return(self, scene: Scene) -> Iterator[actions.Action]:
+    def _leave_and_return(self, scene: Scene) -> Iterator[Action]:
         yield actions.Retract(self.request)
         yield actions.Admit(self.request, tuple(scene.transcripts[self.request]))
         request = scene.snapshot.request(self.request)

@@ -26,7 +26,7 @@ CLEAN = (
 # A request with two track slots, 3 and 4. Step 7 is scheduled in 16 with slot 3 for its checkpoint, executed
 # in 20 and committed in 21, which stamps it 16.
 Stamping = partial(Tampering, scenario="stamp-from-next-step", without_its_faults=True)
-# The only track slot, 2, was stamped 8 in 5; a step without a checkpoint is scheduled in 6.
+# The only track slot, 4, was stamped 8 in 6; a step without a checkpoint is scheduled in 7.
 Stamped = partial(Tampering, scenario="stamp-kept-in-place", without_its_faults=True)
 # Request a finishes in 25 with step 9 in flight, which executes in 26 and commits in 27.
 Ending = partial(Tampering, scenario="overlap-past-a-fold")
@@ -76,9 +76,9 @@ TAMPERINGS = {
         request(stamps=[[3, [16, "aa"]]]), "request a", "stamps", at=20
     ),
     "a stamp grows without a committed step": Stamped(
-        request(stamps=[[2, [9, "aa"]]]), "request a", "stamps slot 2 at 9", at=6
+        request(stamps=[[4, [9, "aa"]]]), "request a", "stamps slot 4 at 9", at=7
     ),
-    "a stamp is lost": Stamped(request(stamps=[]), "request a", "stamps", at=8),
+    "a stamp is lost": Stamped(request(stamps=[]), "request a", "stamps", at=9),
     "a stamp is longer than the row that commits": Stamping(
         request(stamps=[[3, [17, "aa"]]]), "request a", "stamps slot 3 at 17", at=21
     ),
