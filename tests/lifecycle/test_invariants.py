@@ -443,7 +443,7 @@ def test_it_is_found_too_when_everything_is_named_as_changed(invariant: str, cas
     everything = Changed(
         frozenset(range(4)), frozenset(n.id for n in broken.after.nodes), frozenset({"a", "b"})
     )
-    places = {name: tuple(list(getattr(broken.before, name))) for name in ("host_places", "peer_places")}
+    places = {name: (*getattr(broken.before, name),) for name in ("host_places", "peer_places")}
     named = replace(broken, changed=everything, before=replace(broken.before, **places))  # other objects
     assert violations(invariant, named) == violations(invariant, broken)
 
