@@ -36,6 +36,13 @@ _ELSEWHERE: dict[type, set[str]] = {  # what is read and written by its own rule
         *("_free_list", "_lru", "touched_requests", "_changed_slots"),
     },
 }
+CONSTANT = frozenset(
+    {
+        *("capacity", "page_size", "num_slots", "tensors", "logging", "_grid", "_vocab", "_ring_length"),
+        *("_track_point", "_tracks", "grid"),
+    }
+)
+"""Attributes that no action changes; a test watches them."""
 _SLOT = attrgetter(*SlotLedger.__slots__)
 _NODE_FIELDS = tuple(name for name in Node.__slots__ if name not in ("parent", "children"))
 _NODE = attrgetter(*_NODE_FIELDS)
@@ -65,11 +72,13 @@ class Saved(NamedTuple):
 class Part:
     """One object of the engine and its simple attributes: numbers, texts, and containers of those."""
 
-    __slots__ = ("_get", "filled", "names", "object", "size")
+    __slots__ = ("_get", "filled", "names", "object", "simple", "size")
 
     def __init__(self, thing: object, names: tuple[str, ...]) -> None:
         self.object, self.names = thing, names
         self.filled = tuple((i, name) for i, name in enumerate(names) if isinstance(getattr(thing, name), _FILLED))
+        containers = {index for index, _ in self.filled}
+        self.simple = tuple((i, name) for i, name in enumerate(names) if i not in containers)
         self._get = attrgetter(*names) if len(names) > 1 else lambda it: (getattr(it, names[0]),)
         self.size = len(getattr(thing, "__dict__", ()))
 
@@ -86,14 +95,13 @@ class Part:
 
     def write(self, values: Values) -> None:
         """Put values back, into the same containers: others hold them, too."""
-        thing, filled = self.object, dict(self.filled)
-        for index, (name, value) in enumerate(zip(self.names, values, strict=True)):
-            if index in filled:
-                container = getattr(thing, name)
-                container.clear()
-                container.extend(value) if isinstance(container, list | deque) else container.update(value)
-            else:
-                setattr(thing, name, value)
+        thing = self.object
+        for index, name in self.simple:
+            setattr(thing, name, values[index])
+        for index, name in self.filled:
+            container, value = getattr(thing, name), values[index]
+            container.clear()
+            container.extend(value) if isinstance(container, list | deque) else container.update(value)
 
 
 class Memento:
@@ -133,8 +141,8 @@ class Memento:
                     names.add(name)
                 elif _is_part(value):
                     queue.append(value)
-            if names:
-                self._parts.append(Part(thing, tuple(sorted(names))))
+            if names - CONSTANT:
+                self._parts.append(Part(thing, tuple(sorted(names - CONSTANT))))
 
     def _require_nothing_new(self) -> None:
         """Raise ``TypeError`` where an attribute has appeared that no part knows of."""
@@ -143,7 +151,7 @@ class Memento:
                 part.size = len(part.object.__dict__)
                 now = {name for name, value in vars(part.object).items() if isinstance(value, _PLAIN + _FILLED)}
                 special = {n for kind, o in _ELSEWHERE.items() if isinstance(part.object, kind) for n in o}
-                new = sorted(now - special - set(part.names))
+                new = sorted(now - special - CONSTANT - set(part.names))
                 if new:
                     raise TypeError(
                         f"{type(part.object).__name__}.{new[0]} appeared during the search; set it when the "
@@ -167,43 +175,40 @@ class Memento:
     def save(self) -> Saved:
         """Return the present state; what the last action left alone is shared with the state before."""
         self._require_nothing_new()
-        before, changed = self._now, self._dirty
-        whole = before is None or changed is None
-        engine = self.engine
+        before, changed, engine = self._now, self._dirty, self.engine
         slots = engine.store.pool.ledger.slots
-        if whole or before is None or changed is None:
-            saved_slots = tuple(map(_read_slot, slots))
+        if before is None or changed is None:
+            entries = list(map(_read_slot, slots))
         else:
             entries = list(before.slots)
             for index in changed.slots:
                 if 0 <= index < len(entries):
                     entries[index] = _read_slot(slots[index])
-            saved_slots = tuple(entries)
-        tree_same = not whole and changed is not None and not changed.nodes
+        same_tree = before is not None and changed is not None and not changed.nodes
+        cells = tuple(part.read() for part in self._parts)
+        if before is not None:
+            cells = tuple(was if was == now else now for was, now in zip(before.cells, cells, strict=True))
         self._now = saved = Saved(
-            cells=tuple(
-                _shared(part.read(), None if before is None or len(before.cells) <= i else before.cells[i])
-                for i, part in enumerate(self._parts)
-            ),
-            slots=saved_slots,
-            nodes=before.nodes if tree_same and before is not None else self._read_tree(),
-            lru=before.lru if tree_same and before is not None else tuple(engine.store.tree._lru),
+            cells=cells,
+            slots=tuple(entries),
+            nodes=before.nodes if same_tree and before is not None else self._read_tree(before),
+            lru=before.lru if same_tree and before is not None else tuple(engine.store.tree._lru),
             requests=self._read_requests(before, changed),
             flight=tuple(map(_read_step, engine.stepper.in_flight)),
             snapshot=engine._snapshot,
         )
-        self._dirty = Changed()
+        self._dirty = None
         return saved
 
-    def _read_tree(self) -> tuple[Values, ...]:
-        return tuple(
-            (
-                _NODE(node),
-                None if node.parent is None else node.parent.id,
-                tuple((page, child.id) for page, child in node.children.items()),
-            )
-            for node in self.engine.store.tree._nodes.values()
-        )
+    def _read_tree(self, before: Saved | None) -> tuple[Values, ...]:
+        known = {} if before is None else {piece[0][_ID]: piece for piece in before.nodes}
+        pieces = []
+        for node in self.engine.store.tree._nodes.values():
+            parent = None if node.parent is None else node.parent.id
+            piece = (_NODE(node), parent, tuple((page, child.id) for page, child in node.children.items()))
+            was = known.get(node.id)
+            pieces.append(was if was == piece else piece)
+        return tuple(pieces)
 
     def _read_requests(self, before: Saved | None, changed: Changed | None) -> tuple[Values, ...]:
         known = {} if before is None or changed is None else {piece[0]: piece for piece in before.requests}
@@ -218,14 +223,13 @@ class Memento:
     def load(self, saved: Saved) -> None:
         """Put the engine into a state that was saved of it."""
         before, changed = self._now, self._dirty
-        if before is saved and changed is not None and not (changed.slots or changed.nodes or changed.requests):
-            if self._clean:
-                return
+        if before is saved and changed is None:
+            return
         tree = self.engine.store.tree
         self._nodes.update(tree._nodes)  # objects that the engine has made since are as good as older ones
         self._requests.update(self.engine.requests)
         self._write_slots(saved, before, changed)
-        if before is None or changed is None or changed.nodes or before.nodes is not saved.nodes:
+        if before is None or before.nodes is not saved.nodes or (changed is not None and changed.nodes):
             self._write_tree(saved)
         tree.touched.clear()
         self._write_requests(saved, before, changed)
@@ -233,21 +237,18 @@ class Memento:
             part.write(values)
         self._write_flight(saved)
         self._write_views(saved)
-        self._now, self._dirty = saved, Changed()
-
-    @property
-    def _clean(self) -> bool:
-        return self.engine._snapshot is (None if self._now is None else self._now.snapshot)
+        self._now, self._dirty = saved, None
 
     def _write_slots(self, saved: Saved, before: Saved | None, changed: Changed | None) -> None:
         entries = self.engine.store.pool.ledger.slots
         known: tuple[Values | None, ...] = (None,) * len(entries) if before is None else before.slots
-        dirty = () if changed is None else changed.slots
+        dirty: frozenset[int] | tuple[()] = () if changed is None else changed.slots
         for index, values in enumerate(saved.slots):
-            if values is not known[index] or index in dirty or changed is None:
+            if values is not known[index] or index in dirty:
                 entry = entries[index]
                 for name, value in zip(SlotLedger.__slots__, values, strict=True):
-                    setattr(entry, name, list(value) if name == "ring" else value)
+                    setattr(entry, name, value)
+                entry.ring = list(values[_RING])
 
     def _write_tree(self, saved: Saved) -> None:
         tree, objects = self.engine.store.tree, self._nodes
@@ -269,7 +270,7 @@ class Memento:
 
     def _write_requests(self, saved: Saved, before: Saved | None, changed: Changed | None) -> None:
         requests, objects = self.engine.requests, self._requests
-        known = {} if before is None or changed is None else {piece[0]: piece for piece in before.requests}
+        known = {} if before is None else {piece[0]: piece for piece in before.requests}
         dirty = () if changed is None else changed.requests
         requests.clear()
         for values in saved.requests:
