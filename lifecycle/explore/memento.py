@@ -165,12 +165,15 @@ class Memento:
     # -- reading -------------------------------------------------------------------------------------
 
     def applied(self, changed: Changed) -> None:
-        """Note that an action has been applied to the state last written or saved."""
-        self._dirty = changed
+        """Note that an action has been applied since the state was last written or saved."""
+        so_far = self._dirty
+        self._dirty = changed if so_far is None else Changed(
+            so_far.slots | changed.slots, so_far.nodes | changed.nodes, so_far.requests | changed.requests
+        )
 
     def broken(self) -> None:
         """Note that the engine has stopped in the middle of an action: nothing in it is known."""
-        self._now = None
+        self._now, self._dirty = None, Changed()
 
     def save(self) -> Saved:
         """Return the present state; what the last action left alone is shared with the state before."""
