@@ -251,6 +251,7 @@ class Search:
             self._told(found)
         return budget.seconds is not None and now - self._begun >= budget.seconds
 
-    def never(self) -> Iterator[str]:
-        """The situations that the scope must reach and has not."""
-        return (name for name in self.scope.reaches if not self.found.situations[name])
+
+def never(scope: Scope, found: Found) -> list[str]:
+    """Return the situations that a scope must reach and a search has not."""
+    return [name for name in scope.reaches if not found.situations[name]]
