@@ -119,6 +119,7 @@ class Memento:
         self._find_parts()
         self._nodes: dict[int, Node] = {0: engine.store.tree.root}
         self._requests: dict[str, Request] = {}
+        self._known: dict[Values, Values] = {}
         self._now: Saved | None = None
         self._dirty: Changed | None = None
 
@@ -186,13 +187,10 @@ class Memento:
             entries = list(before.slots)
             for index in changed.slots:
                 if 0 <= index < len(entries):
-                    entries[index] = _read_slot(slots[index])
+                    entries[index] = self._once(_read_slot(slots[index]))
         same_tree = before is not None and changed is not None and not changed.nodes
-        cells = tuple(part.read() for part in self._parts)
-        if before is not None:
-            cells = tuple(was if was == now else now for was, now in zip(before.cells, cells, strict=True))
         self._now = saved = Saved(
-            cells=cells,
+            cells=self._once(tuple(self._once(part.read()) for part in self._parts)),
             slots=tuple(entries),
             nodes=before.nodes if same_tree and before is not None else self._read_tree(before),
             lru=before.lru if same_tree and before is not None else tuple(engine.store.tree._lru),
@@ -203,6 +201,10 @@ class Memento:
         self._dirty = None
         return saved
 
+    def _once(self, piece: Values) -> Values:
+        """Return the same object for equal pieces: many states have most of theirs in common."""
+        return self._known.setdefault(piece, piece)
+
     def _read_tree(self, before: Saved | None) -> tuple[Values, ...]:
         known = {} if before is None else {piece[0][_ID]: piece for piece in before.nodes}
         pieces = []
@@ -210,14 +212,14 @@ class Memento:
             parent = None if node.parent is None else node.parent.id
             piece = (_NODE(node), parent, tuple((page, child.id) for page, child in node.children.items()))
             was = known.get(node.id)
-            pieces.append(was if was == piece else piece)
+            pieces.append(was if was == piece else self._once(piece))
         return tuple(pieces)
 
     def _read_requests(self, before: Saved | None, changed: Changed | None) -> tuple[Values, ...]:
         known = {} if before is None or changed is None else {piece[0]: piece for piece in before.requests}
         touched = () if changed is None else changed.requests
         return tuple(
-            known[name] if name in known and name not in touched else _read_request(request)
+            known[name] if name in known and name not in touched else self._once(_read_request(request))
             for name, request in self.engine.requests.items()
         )
 
