@@ -251,7 +251,7 @@ class HostTier:
             self.free(kept.where, kept.place, reason)
 
     def welcome(self, name: str) -> None:
-        """A request runs, for the first time or again: what it left outside the pool is of no use any more."""
+        """A request runs, for the first time or again: what it left outside the pool has served."""
         self.forget(name, "its request is back")
         self.queue.discard(name)
 

@@ -155,8 +155,7 @@ class Cast:
             case Retry(name):
                 return Admit(name, tuple(self.rejected[name])) if name in self.rejected else None
             case Leave(name):
-                tokens = self.ended.get(name)
-                return None if tokens is None else EndSession(name, tuple(tokens))
+                return EndSession(name, tuple(self.ended[name])) if name in self.ended else None
             case _:
                 return move
 
@@ -177,7 +176,8 @@ class Cast:
                         self.rejected[name] = tokens
                 case Cancelled(name):
                     self.turned_away.discard(name)
-                    self.ended[name] = self.retracted.pop(name, None) or self.rejected.pop(name)
+                    waiting = self.retracted if name in self.retracted else self.rejected
+                    self.ended[name] = waiting.pop(name)
                 case Released(name, retracted=True):
                     self.retracted[name] = self._seen(event)
                 case Released(name) | Finished(name):

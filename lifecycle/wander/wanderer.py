@@ -76,7 +76,7 @@ UNDER_OVERLAP = {
     "evict_kv": 1.4,
     "probe": 1.5,
     "retract": 1.2,
-    "end_session": 4.0,
+    "end_session": 2.0,
 }
 ON_A_GRID = {"checkpoint": 4.0}
 
