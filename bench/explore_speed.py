@@ -48,7 +48,9 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--profile", action="store_true", help="where the time goes")
     args = parser.parse_args()
-    print(f"{'scope':26} {'states':>8} {'transitions':>12} {'states/s':>10} {'transitions/s':>14} {'bytes/state':>12}")
+    print(
+        f"{'scope':26} {'states':>8} {'transitions':>12} {'states/s':>10} {'transitions/s':>14} {'bytes/state':>12}"
+    )
     for name in SCOPES:
         scope = shipped_scope(name)
         runs = [timed(scope, args.states) for _ in range(args.repeats)]

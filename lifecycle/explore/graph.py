@@ -35,9 +35,7 @@ def state_graph(
         target: int | str = TROUBLE if edge.target is None else edge.target
         graph.add_edge(edge.source, target, kind=edge.kind, action=words(edge.move))
 
-    search = Search(
-        scope, faults, symmetry=symmetry, stop=False, budget=Budget(states=MAX_STATES), edge=book
-    )
+    search = Search(scope, faults, symmetry=symmetry, stop=False, budget=Budget(states=MAX_STATES), edge=book)
     found = search.run()
     if found.states >= MAX_STATES:
         raise ValueError(f"the scope has more than {MAX_STATES:,} states; narrow it to draw its graph")

@@ -76,7 +76,9 @@ class Part:
 
     def __init__(self, thing: object, names: tuple[str, ...]) -> None:
         self.object, self.names = thing, names
-        self.filled = tuple((i, name) for i, name in enumerate(names) if isinstance(getattr(thing, name), _FILLED))
+        self.filled = tuple(
+            (i, name) for i, name in enumerate(names) if isinstance(getattr(thing, name), _FILLED)
+        )
         containers = {index for index, _ in self.filled}
         self.simple = tuple((i, name) for i, name in enumerate(names) if i not in containers)
         self._get = attrgetter(*names) if len(names) > 1 else lambda it: (getattr(it, names[0]),)
@@ -150,7 +152,9 @@ class Memento:
         for part in self._parts:
             if part.size != len(getattr(part.object, "__dict__", ())):
                 part.size = len(part.object.__dict__)
-                now = {name for name, value in vars(part.object).items() if isinstance(value, _PLAIN + _FILLED)}
+                now = {
+                    name for name, value in vars(part.object).items() if isinstance(value, _PLAIN + _FILLED)
+                }
                 special = {n for kind, o in _ELSEWHERE.items() if isinstance(part.object, kind) for n in o}
                 new = sorted(now - special - CONSTANT - set(part.names))
                 if new:
@@ -168,8 +172,12 @@ class Memento:
     def applied(self, changed: Changed) -> None:
         """Note that an action has been applied since the state was last written or saved."""
         so_far = self._dirty
-        self._dirty = changed if so_far is None else Changed(
-            so_far.slots | changed.slots, so_far.nodes | changed.nodes, so_far.requests | changed.requests
+        self._dirty = (
+            changed
+            if so_far is None
+            else Changed(
+                so_far.slots | changed.slots, so_far.nodes | changed.nodes, so_far.requests | changed.requests
+            )
         )
 
     def broken(self) -> None:
@@ -381,9 +389,7 @@ def _read_request(request: Request) -> Values:
 
 
 def _read_step(step: PlannedStep) -> Values:
-    return tuple(
-        tuple(map(_read_row, value)) if type(value) is list else value for value in _STEP(step)
-    )
+    return tuple(tuple(map(_read_row, value)) if type(value) is list else value for value in _STEP(step))
 
 
 def _read_row(row: PlannedRow) -> Values:
@@ -410,7 +416,12 @@ def _is_part(value: object) -> bool:
     kind = type(value)
     frozen = is_dataclass(kind) and kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
     ours = any(each.__module__.startswith("replaylife.") for each in kind.__mro__)
-    return ours and not frozen and not isinstance(value, type | Node | Request | Snapshot) and not callable(value)
+    return (
+        ours
+        and not frozen
+        and not isinstance(value, type | Node | Request | Snapshot)
+        and not callable(value)
+    )
 
 
 def _declared(thing: object) -> Iterator[str]:

@@ -204,7 +204,9 @@ class Search:
             except BREAKDOWNS as error:
                 world.memento.broken()
                 self._count(kind)
-                self._trouble(Trouble(number, kind, option.move, None, (), f"{type(error).__name__}: {error}"))
+                self._trouble(
+                    Trouble(number, kind, option.move, None, (), f"{type(error).__name__}: {error}")
+                )
                 if self._stop:
                     return Ending.VIOLATION
                 continue

@@ -26,7 +26,6 @@ from replaylife.lifecycle.factory import EngineFactory
 from replaylife.lifecycle.protocol import transit
 from replaylife.lifecycle.snapshot import RequestView, Snapshot, Transition
 
-
 ENDS = frozenset({"finish", "abort", "retract", "commit"})
 """Kinds of actions in which a request may end."""
 
@@ -166,7 +165,9 @@ class World:
             more = was.turn + 1 < len(who.turns)
             progress = Progress(IDLE, was.turn + 1, tokens, was.bounds) if more else Progress(OVER)
         else:
-            progress = Progress(RETRACTED, was.turn, tokens, was.bounds) if event.retracted else Progress(OVER)
+            progress = (
+                Progress(RETRACTED, was.turn, tokens, was.bounds) if event.retracted else Progress(OVER)
+            )
         self._set(who, progress)
 
     def _set(self, who: Conversation, progress: Progress) -> None:

@@ -155,7 +155,10 @@ class _Everyone(World):
 
 
 ALIKE = {
-    "who came first": (BOTH, ("admit admit a2", "prefill prefill a2 (3", "admit admit a1", "prefill prefill a1")),
+    "who came first": (
+        BOTH,
+        ("admit admit a2", "prefill prefill a2 (3", "admit admit a1", "prefill prefill a1"),
+    ),
     "who decodes": (
         ("admit admit a1", "prefill prefill a1 (3", "decode decode a1"),
         ("admit admit a2", "prefill prefill a2 (3", "decode decode a2"),

@@ -138,7 +138,9 @@ def place(kind: str = "free", who: str = "", length: int = 6, **fields: Any) -> 
 
 
 def hosted(held: PlaceView, *views: Any, **fields: Any) -> Transition:
-    return step(world(node(1, 6, None), *views, host_places=(held,), **fields))
+    """Node 1 without a state, and what host memory has come to hold."""
+    after = world(node(1, 6, None), *views, host_places=(held,), **fields)
+    return step(after, before=replace(after, host_places=(place(written=0),)))
 
 
 def moving(kind: str, src: int, dst: int, locked: int | None, **fields: Any) -> Transition:
