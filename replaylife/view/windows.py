@@ -17,8 +17,9 @@ def windows(first: int, last: int, violating: Sequence[int], limit: int = MAX_ST
     if last - first + 1 <= limit:
         return [range(first, last + 1)]
     chosen: set[int] = set()
-    edges = [range(first, first + EDGE), range(last - EDGE + 1, last + 1)]
-    around = [range(max(first, v - BEFORE), min(last, v + AFTER) + 1) for v in from_both_ends(violating)]
+    edge, before, after = min(EDGE, limit // 8), min(BEFORE, limit // 8), min(AFTER, limit // 24)
+    edges = [range(first, first + edge), range(last - edge + 1, last + 1)]
+    around = [range(max(first, v - before), min(last, v + after) + 1) for v in from_both_ends(violating)]
     for steps in (*edges, *around):
         fresh = [step for step in steps if step not in chosen]
         if len(chosen) + len(fresh) > limit:
