@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +11,9 @@ from replaylife.cli.errors import CannotWork
 
 if TYPE_CHECKING:
     from replaylife.view.book import Book
+
+
+LARGE = 4_000_000  # bytes; smaller files are done before a bar would help
 
 
 @contextmanager
@@ -58,3 +61,20 @@ def step_meant(book: Book, at: str | None) -> int:
             "or last-violation"
         )
     return int(at)
+
+
+@contextmanager
+def reading_bar(name: str, size: int) -> Iterator[Callable[[int], None]]:
+    """Show a bar on stderr for a large file; yield what tells it how many bytes have been read."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if size < LARGE or not console.is_terminal:
+        yield lambda _: None
+        return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(Path(name).name, total=size)
+        yield lambda read: progress.update(task, completed=read)

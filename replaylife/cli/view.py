@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 HELP = """Step through a recorded trace.
 
 TRACE is a file that 'replaylife run --trace FILE' wrote, or that another engine did. On a terminal it is
-shown full-screen, from the first violation on: arrows step, v goes to the next violation, c to the next change
-of what you follow, ? lists all keys. Where stdout is no terminal, or with --at, it is printed instead: the
-whole story, or one step. A trace of more than 2,000 steps is told around its violations, and says so.
+shown full-screen, from the first violation on: arrows step, v goes to the next violation, c to the next
+change of what you follow, ? lists all keys. Where stdout is no terminal, or with --at, it is printed instead:
+the whole story, or one step. A trace of more than 2,000 steps is told around its violations, and says so.
 
 --html FILE writes a page that loads nothing: all steps with a slider, links to a step (#step=24), the same
 keys, dark mode. It has up to 2,000 steps, those around the violations.

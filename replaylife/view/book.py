@@ -187,12 +187,16 @@ class Book:
             self._causes = (range(first if whole else step, last + 1 if whole else step + 1), causes)
         return causes.of.get((step, violation.invariant, violation.subject))
 
-    def causes(self, first: int, last: int) -> Causes:
-        """Follow the causes of what is new in the steps ``first`` to ``last``, as far as they can be read."""
+    def causes(self, first: int, last: int, progress: Callable[[int], None] = lambda _: None) -> Causes:
+        """Follow the causes of what is new in the steps ``first`` to ``last``, as far as they can be read.
+
+        ``progress`` is told the bytes read, after each entry.
+        """
         causes = Causes()
         try:
             self.reader.seek(first)
             for entry in self.reader.entries():
+                progress(self.reader.bytes_read)
                 if isinstance(entry, RecordedStep):
                     causes.follow(entry.transition, entry.violations)
                     if entry.transition.step >= last:

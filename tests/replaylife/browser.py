@@ -1,4 +1,4 @@
-"""A real browser without a screen, driven over the WebDriver protocol: chromedriver and HTTP, nothing else."""
+"""A real browser without a screen, driven over the WebDriver protocol: chromedriver and HTTP alone."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ DRIVER = shutil.which("chromedriver")
 MISSING = (
     "" if BROWSER and DRIVER else "needs chromium and chromedriver: apt-get install chromium chromium-driver"
 )
-KEYS = {"right": "\ue014", "left": "\ue012", "home": "\ue011", "end": "\ue010", "pgdn": "\ue00f", "pgup": "\ue00e",
-        "enter": "\ue007", "esc": "\ue00c"}  # fmt: skip
+KEYS = {
+    "right": "\ue014", "left": "\ue012", "home": "\ue011", "end": "\ue010", "pgdn": "\ue00f",
+    "pgup": "\ue00e", "enter": "\ue007", "esc": "\ue00c",
+}  # fmt: skip
 PATIENCE = 60  # seconds
 
 

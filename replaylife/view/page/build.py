@@ -1,8 +1,8 @@
 """Puts a page together: markup, style, program and data in one file that loads nothing.
 
-The data stand in a script element of type ``application/json``, every ``<``, ``>`` and ``&`` in them escaped, and
-the program writes them as text only. A content security policy allows exactly the style and the program that
-are here, by their hashes, and no request to anywhere.
+The data stand in a script element of type ``application/json``, every ``<``, ``>`` and ``&`` in them escaped,
+and the program writes them as text only. A content security policy allows exactly the style and the program
+that are here, by their hashes, and no request to anywhere.
 """
 
 from __future__ import annotations
