@@ -23,6 +23,7 @@ COMMANDS = {
     "run": Entry("replaylife.cli.run", "Play scenarios, check every step, print what happens."),
     "check": Entry("replaylife.cli.check", "Judge recorded traces again, from what they say alone."),
     "view": Entry("replaylife.cli.view", "Step through a recorded trace; HTML page, pictures."),
+    "diff": Entry("replaylife.cli.diff", "Show two traces side by side, from where they part."),
     "schema": Entry("replaylife.cli.schema", "Print the JSON Schema of scenario files, or of traces."),
     "scenarios": Entry("replaylife.cli.scenarios", "List the shipped scenarios."),
     "faults": Entry("replaylife.cli.faults", "List the faults that can be seeded, and what catches them."),
