@@ -24,7 +24,7 @@ from replaylife.view.subject import Subject
 CHUNK = 64  # steps read together; a writer of ours leaves a keyframe after as many
 KEPT = 24  # chunks kept, so that turning pages back and forth reads nothing
 WHOLE = 4_000  # steps: the causes of a trace up to this long are followed from its first step
-BACK, AHEAD = 1_024, 256  # steps before and after a violation in which its causes are looked for otherwise
+BACK, AHEAD = 1_024, 256  # steps, at least, before and after a violation in which its causes are sought
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +182,9 @@ class Book:
         if step not in known:
             whole = len(self.contents) <= WHOLE
             first = self.first if whole else max(self.first, step - BACK)
-            last = self.last if whole else min(self.last, step + AHEAD)
+            last = self.last if whole else min(self.last, step + 2 * AHEAD)
             causes = self.causes(first, last)
-            self._causes = (range(first if whole else step, last + 1 if whole else step + 1), causes)
+            self._causes = (range(first, last + 1) if whole else range(step, step + AHEAD + 1), causes)
         return causes.of.get((step, violation.invariant, violation.subject))
 
     def causes(self, first: int, last: int, progress: Callable[[int], None] = lambda _: None) -> Causes:

@@ -64,7 +64,7 @@ class Sight:
         identity = getattr(view, "id", getattr(view, "index", None))
         sign = " " if view == before else NEW if before is None else CHANGED
         followed = self.subject is not None and (self.subject.kind, self.subject.id) == (kind, identity)
-        return Text(sign, "reverse bold" if followed else f"bold {RING}")
+        return Text.assemble((sign, "reverse bold" if followed else f"bold {RING}"))
 
 
 def what_lines(sight: Sight, look: Look) -> list[Text]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 WIDTH = 100  # columns of the picture
 _SVG = """<svg class="replaylife" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
 <style>
-.{unique_id}-matrix {{ font-family: "DejaVu Sans Mono", Menlo, Consolas, monospace; 
+.{unique_id}-matrix {{ font-family: "DejaVu Sans Mono", Menlo, Consolas, monospace;
 font-size: {char_height}px; line-height: {line_height}px; }}
 .{unique_id}-title {{ font-size: 16px; font-weight: bold; font-family: sans-serif; }}
 {styles}
@@ -133,11 +133,8 @@ def as_mermaid(graph: Graph) -> str:
         arrow = "-->" if kind == "child" else f"-. {_for_mermaid(kind)} .->"
         lines.append(f"  {names[source]} {arrow} {names[target]}")
     lines += ["  classDef broken stroke:#c0182b,stroke-width:3px", "  classDef tombstone stroke-dasharray:4"]
-    for style, wanted in (
-        ("broken", lambda facts: facts.get("broken")),
-        ("tombstone", lambda facts: facts.get("kind") == "tombstone"),
-    ):
-        chosen = [names[vertex] for vertex, facts in graph.nodes(data=True) if wanted(facts)]
+    for style, fact, value in (("broken", "broken", True), ("tombstone", "kind", "tombstone")):
+        chosen = [names[vertex] for vertex, facts in graph.nodes(data=True) if facts.get(fact) == value]
         lines += [f"  class {','.join(chosen)} {style}"] if chosen else []
     return "\n".join(lines) + "\n"
 
