@@ -9,10 +9,10 @@ from replaylife.lifecycle.config import EngineConfig
 from replaylife.lifecycle.protocol import Engine
 
 ENGINES = {
-    "sglang": "replaylife.engines.sglang.adapter",
-    "sglang-rust": "replaylife.engines.sglang.adapter_rust",
+    "sglang": ("replaylife.engines.sglang.adapter", "PYTHON"),
+    "sglang-rust": ("replaylife.engines.sglang.adapter", "RUST"),
 }
-"""Name to module; the module has the adapter under ``ADAPTER``."""
+"""Name to the module and the name that the adapter has in it."""
 
 
 class EngineUnavailable(Exception):  # noqa: N818 - says what is not installed, no fault of ours
@@ -42,4 +42,5 @@ class Adapter(Protocol):
 
 def adapter_of(name: str) -> Adapter:
     """Return the adapter of an engine. Raises ``KeyError`` for an unknown name."""
-    return cast("Adapter", import_module(ENGINES[name]).ADAPTER)
+    module, attribute = ENGINES[name]
+    return cast("Adapter", getattr(import_module(module), attribute))

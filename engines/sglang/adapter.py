@@ -1,10 +1,11 @@
-"""The adapter ``sglang``: SGLang's cache with its Python tree core."""
+"""The adapters ``sglang`` and ``sglang-rust``: SGLang's cache with its Python and with its Rust tree core."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from replaylife.engines.registry import EngineUnavailable
 from replaylife.engines.sglang import classes
 from replaylife.lifecycle.config import EngineConfig
 from replaylife.lifecycle.protocol import CannotExpress
@@ -47,9 +48,14 @@ class SglangAdapter:
         classes.load()
         from replaylife.engines.sglang.engine import SglangEngine
         from replaylife.engines.sglang.look import PythonTree
+        from replaylife.engines.sglang.look_rust import RustTree
         from replaylife.engines.sglang.world import World
 
-        return SglangEngine(config, World(config, self.core), PythonTree)
+        world = World(config, self.core)
+        if world.core != self.core:
+            raise EngineUnavailable(f"SGLang has no {self.core} tree core here, and takes the {world.core} one")
+        return SglangEngine(config, world, PythonTree if self.core == "python" else RustTree)
 
 
-ADAPTER = SglangAdapter("python")
+PYTHON = SglangAdapter("python")
+RUST = SglangAdapter("rust")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from replaylife.engines.sglang.forward import Forward
 from replaylife.engines.sglang.kernels import Kernels
@@ -36,14 +36,14 @@ class SglangEngine:
     before anything is touched; what is raised by SGLang's own code is a breakdown.
     """
 
-    def __init__(self, config: EngineConfig, world: World, reader: Callable[[World], TreeReader]) -> None:
+    def __init__(self, config: EngineConfig, world: World, reader: Callable[[World, Mapping[str, Life]], TreeReader]) -> None:
         self.config, self.world = config, world
         self.capabilities = Capabilities(replayssm=config.cache.replayssm, numeric=False, witness=False)
         self._lives: dict[str, Life] = {}
         self._retracted: dict[str, Life] = {}
         self._names: list[str] = []
         kernels = Kernels(world.mamba, self._names)
-        self.observer = Observer(world, kernels, reader(world), self._lives)
+        self.observer = Observer(world, kernels, reader(world, self._lives), self._lives)
         self._forward = Forward(world, kernels, self.observer, config.model.vocab)
         self._events: list[Event] = []
         self._step = 0
@@ -169,6 +169,8 @@ class SglangEngine:
         life.request.lock = cache.lock(life.request.last_node)
         life.start_at(life.request.prefix_len)
         self._lives[name] = life
+        if node is not None:
+            self.observer.used(node.id)
         self._events.append(Matched(name, kv_len, *_state_of(node)))
 
     def _enter(self, name: str, tokens: tuple[int, ...]) -> Life:

@@ -75,17 +75,18 @@ class Forward:
         row = request.kv.req_pool_idx
         if prefix is not None:
             world.pool.write((row, slice(0, start)), prefix[:start].int())
-        self._take_kv(request, start, end)
+        self._take_kv(life, start, end)
         return self._plan_track(life) if world.extra_buffer else None
 
-    def _take_kv(self, request: Any, start: int, end: int) -> None:
-        world, places = self._world, list[Any]()
+    def _take_kv(self, life: Life, start: int, end: int) -> None:
+        world, request, places = self._world, life.request, list[Any]()
         self._observer.evicting(
             "kv",
             lambda: places.append(world.theirs.alloc_token_slots(world.cache, end - start)),
             self.events,
         )
         world.pool.write((request.kv.req_pool_idx, slice(start, end)), places[0].int())
+        world.kv_contents.update(zip(places[0].tolist(), life.tokens[start:end], strict=True))
         request.kv.kv_allocated_len = request.kv.kv_committed_len = end
 
     def _plan_track(self, life: Life) -> Track | None:
@@ -152,15 +153,7 @@ class Forward:
 
     def _prepare_decode(self, life: Life) -> None:
         """Take a key-value token (``prepare_for_decode``)."""
-        kv = life.request.kv
-        places = list[Any]()
-        world = self._world
-        self._observer.evicting(
-            "kv", lambda: places.append(world.theirs.alloc_token_slots(world.cache, 1)), self.events
-        )
-        world.pool.write((kv.req_pool_idx, slice(life.executed, life.executed + 1)), places[0].int())
-        kv.kv_allocated_len += 1
-        kv.kv_committed_len += 1
+        self._take_kv(life, life.executed, life.executed + 1)
         life.request.decode_batch_idx += 1
 
     def _run_decodes(self, lives: Sequence[Life]) -> None:
@@ -278,10 +271,13 @@ class Forward:
             if purpose == "chunk" and not self._world.extra_buffer and slot is not None:
                 self._copied(life, slot, node.state, "publish")
             self.events.append(Published(life.id, node.id, node.state, node.key.length, purpose))
+            self._observer.used(node.id)
             published = True
         if published:
             return
         known = next((n for n in self._observer.tree.nodes if n.key == claimed and n.state is not None), None)
+        if known is not None:
+            self._observer.used(known.id)
         reason = "nothing to publish" if known is None else "the tree already has a state for this key"
         length = 0 if claimed is None else claimed.length
         self.events.append(PublishSkipped(life.id, None if known is None else known.id, length, reason))

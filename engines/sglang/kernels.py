@@ -4,7 +4,7 @@ A component's tensors spell which tokens it has absorbed: length and digest of a
 :class:`~replaylife.pool.Fold`, in digits of base 256, which every dtype holds exactly. Whatever copies,
 clears or keeps a slot is SGLang's code and moves the digits along, so the pool's own tensors say where each
 slot stands. A convolution window has forgotten all but its last inputs; what is spelled is everything that
-has gone through it, so that a window that once was wrong stays wrong, as it does in the layers above the first.
+has gone through it: a window that once was wrong stays wrong, as it does in the layers above the first.
 A ring record spells request, position and token. Every method stands for one kernel, named with it.
 """
 

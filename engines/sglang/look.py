@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from replaylife.engines.sglang.life import Life
 from replaylife.engines.sglang.world import World
 from replaylife.pool import EMPTY, Fold
 
@@ -64,6 +65,10 @@ class TreeReader(Protocol):
         """Return our id of SGLang's node, ``None`` for the root."""
         ...
 
+    def used(self, node: int) -> None:
+        """Take note that the state of our node was used; of no interest where the order can be read."""
+        ...
+
 
 class Ids:
     """Numbers nodes from 1 in the order in which they are first seen."""
@@ -78,7 +83,8 @@ class Ids:
 class PythonTree:
     """Reads the Python tree core node by node."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, lives: Mapping[str, Life]) -> None:
+        del lives  # the tree's own lock counts are read
         self._core, self._ids = world.cache.tree_core, Ids()
         self._full, self._mamba = world.theirs.ComponentType.FULL, world.theirs.ComponentType.MAMBA
 
@@ -89,6 +95,9 @@ class PythonTree:
     def id_of(self, handle: int) -> int | None:
         """Return our id of SGLang's node, ``None`` for the root."""
         return None if handle == self._core.root_node.id else self._ids[handle]
+
+    def used(self, node: int) -> None:
+        """The LRU list itself is read."""
 
     def _nodes(self, above: Any, parent: int | None, key: Fold) -> Iterator[TreeNode]:
         for node in above.children.values():

@@ -34,6 +34,10 @@ class Observer:
         if evicted is not None:
             events.append(evicted)
 
+    def used(self, node: int) -> None:
+        """Take note that the state of a node was used."""
+        self._reader.used(node)
+
     def free_slots(self) -> tuple[int, ...]:
         """Return SGLang's free list."""
         return tuple(int(slot) for slot in self._world.pool.mamba_allocator.free_slots.tolist())

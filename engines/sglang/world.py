@@ -23,6 +23,7 @@ class World:
     def __init__(self, config: EngineConfig, core: str) -> None:
         self.theirs = load()
         self.cache_config = config.cache
+        self.kv_contents: dict[int, int] = {}  # the token whose key-value each place holds
         self.extra_buffer = config.cache.strategy != "no_buffer"
         self._settings = self._make_settings(config.cache)
         self.enter()
@@ -42,6 +43,11 @@ class World:
     def enter(self) -> None:
         """Make this world's settings those of the process."""
         self.theirs.set_global_server_args_for_scheduler(self._settings)
+
+    @property
+    def core(self) -> str:
+        """The tree core that SGLang has taken: it falls back to Python where its Rust one does not load."""
+        return "python" if type(self.cache.tree_core).__name__ == "UnifiedTreeCore" else "rust"
 
     @property
     def mamba(self) -> Any:
