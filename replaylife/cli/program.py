@@ -22,6 +22,9 @@ class Entry(NamedTuple):
 COMMANDS = {
     "run": Entry("replaylife.cli.run", "Play scenarios, check every step, print what happens."),
     "check": Entry("replaylife.cli.check", "Judge recorded traces again, from what they say alone."),
+    "conformance": Entry(
+        "replaylife.cli.conformance", "Play shipped scenarios on the engines that are installed, and compare."
+    ),
     "schema": Entry("replaylife.cli.schema", "Print the JSON Schema of scenario files, or of traces."),
     "scenarios": Entry("replaylife.cli.scenarios", "List the shipped scenarios."),
     "faults": Entry("replaylife.cli.faults", "List the faults that can be seeded, and what catches them."),
