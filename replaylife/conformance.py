@@ -137,7 +137,12 @@ def _differences(ours: Portrait, theirs: Portrait) -> Iterator[Difference]:
         mine, other = ours.states[key], theirs.states[key]
         if mine[:2] != other[:2]:
             yield Difference(
-                "positions", f"key {key.length}", _standing(mine, key), _standing(other, key), key.length, other.step
+                "positions",
+                f"key {key.length}",
+                _standing(mine, key),
+                _standing(other, key),
+                key.length,
+                other.step,
             )
     if ours.evicted != theirs.evicted:
         names = [f"{states} states, {tokens} tokens" for states, tokens in (ours.evicted, theirs.evicted)]
@@ -147,7 +152,9 @@ def _differences(ours: Portrait, theirs: Portrait) -> Iterator[Difference]:
 def _cached(ours: Portrait, theirs: Portrait) -> Iterator[Difference]:
     for mine, other in zip(ours.cached, theirs.cached, strict=False):
         if mine[:2] != other[:2]:
-            yield Difference("cached", f"request {other[0]}", _taken(mine[1]), _taken(other[1]), mine[1], other[2])
+            yield Difference(
+                "cached", f"request {other[0]}", _taken(mine[1]), _taken(other[1]), mine[1], other[2]
+            )
     for request, taken, step in [*ours.cached[len(theirs.cached) :], *theirs.cached[len(ours.cached) :]]:
         yield Difference("cached", f"request {request}", _taken(taken), "not admitted on both", taken, step)
 

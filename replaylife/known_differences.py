@@ -52,9 +52,7 @@ def _conv_ahead(comparison: Comparison, difference: Difference) -> bool:
     )
 
 
-def _positions(
-    comparison: Comparison, difference: Difference
-) -> Iterator[tuple[Fold, Position, Position]]:
+def _positions(comparison: Comparison, difference: Difference) -> Iterator[tuple[Fold, Position, Position]]:
     """Yield key, our position and theirs, of the keys that the difference can be about."""
     ours, theirs = comparison.ours.states, comparison.theirs.states
     for key in ours.keys() & theirs.keys():
@@ -86,7 +84,7 @@ def _grid_from_prefix(comparison: Comparison, difference: Difference) -> bool:
 
 
 def _branch_instead(comparison: Comparison, difference: Difference) -> bool:
-    """Of the two checkpoints that a chunk leaves on ours, at a branch and at its end, theirs has the branch."""
+    """Of two checkpoints that a chunk leaves on ours, at a branch and its end, theirs has the branch's."""
     if difference.column != "keys" or difference.theirs != "none" or comparison.cache.strategy == "no_buffer":
         return False
     same_step = [key for key, at in comparison.ours.states.items() if at.step == difference.step]

@@ -89,8 +89,9 @@ def play(
     """Play a scenario, a shipped one by name or a file by path, and check every invariant after each step.
 
     ``engine`` is ``reference`` or the name of an adapter (``sglang``). ``backend`` is ``none`` (ledger only),
-    ``torch`` or ``triton``; ``faults`` are seeded beside the scenario's own. Raises :class:`~replaylife.lifecycle.scenario.errors.ScenarioError` for a file that cannot
-    be played and ``ValueError`` for arguments that cannot be met here.
+    ``torch`` or ``triton``; ``faults`` are seeded beside the scenario's own. Raises
+    :class:`~replaylife.lifecycle.scenario.errors.ScenarioError` for a file that cannot be played and
+    ``ValueError`` for arguments that cannot be met here.
     """
     options = Options(engine=engine, backend=backend, device=device, faults=tuple(faults))
     try:

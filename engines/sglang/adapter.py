@@ -53,7 +53,9 @@ class SglangAdapter:
 
         world = World(config, self.core)
         if world.core != self.core:
-            raise EngineUnavailable(f"SGLang has no {self.core} tree core here, and takes the {world.core} one")
+            raise EngineUnavailable(
+                f"SGLang has no {self.core} tree core here, and takes the {world.core} one"
+            )
         return SglangEngine(config, world, PythonTree if self.core == "python" else RustTree)
 
 

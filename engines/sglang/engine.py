@@ -36,7 +36,9 @@ class SglangEngine:
     before anything is touched; what is raised by SGLang's own code is a breakdown.
     """
 
-    def __init__(self, config: EngineConfig, world: World, reader: Callable[[World, Mapping[str, Life]], TreeReader]) -> None:
+    def __init__(
+        self, config: EngineConfig, world: World, reader: Callable[[World, Mapping[str, Life]], TreeReader]
+    ) -> None:
         self.config, self.world = config, world
         self.capabilities = Capabilities(replayssm=config.cache.replayssm, numeric=False, witness=False)
         self._lives: dict[str, Life] = {}

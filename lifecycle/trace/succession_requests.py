@@ -62,7 +62,7 @@ def _arriving(t: Transition) -> set[str]:
 
 
 def _takes_its_slot(t: Transition, was: RequestView, request: RequestView) -> bool:
-    """Whether a request without a slot takes one off the free list: some engines wait until its first chunk."""
+    """Whether a request without a slot takes a free one: some engines wait until its first chunk."""
     return was.slot is None and any(
         isinstance(event, Allocated) and (event.slot, event.holder) == (request.slot, request.id)
         for event in t.events

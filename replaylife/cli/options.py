@@ -154,8 +154,8 @@ def prepare(argument: str, path: Path, options: Options) -> tuple[Scenario, Run]
     """Read a scenario and settle what it runs on.
 
     Raises :class:`ScenarioError` for a scenario that cannot be played, with these options or at all,
-    :class:`CannotWork` for options that cannot be met here, and :class:`CannotExpress` for a scenario that the
-    engine does not have.
+    :class:`CannotWork` for options that cannot be met here, and :class:`CannotExpress` for a scenario that
+    the engine does not have.
     """
     scenario = load_scenario(path)
     model = options.model(scenario.model)

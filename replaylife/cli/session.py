@@ -64,9 +64,7 @@ def play_file(argument: str, options: Options, reporter: Reporter) -> Summary:
             return _play(scenario, run, engine, reporter, recorder)
 
 
-def _play(
-    scenario: Scenario, run: Run, engine: Engine, reporter: Reporter, recorder: Recorder
-) -> Summary:
+def _play(scenario: Scenario, run: Run, engine: Engine, reporter: Reporter, recorder: Recorder) -> Summary:
     player, tally = Player(scenario, engine), Tally()
     ending: Ending = "complete"
     reporter.begin(run, player.num_actions)

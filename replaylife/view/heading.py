@@ -12,7 +12,6 @@ from replaylife.lifecycle.config import EngineConfig
 from replaylife.lifecycle.faults import FAULTS
 from replaylife.view.look import BAD, BOLD, DIM, GUTTER, RING, STATE, Look, clean, hang
 
-
 REFERENCE = "reference"
 
 
