@@ -111,7 +111,7 @@ def compare(scenario: Scenario, engine: str) -> Comparison:
     except CannotExpress as reason:
         return Comparison(scenario.name, engine, scenario.cache, skipped=str(reason))
     ours = portray(scenario, EngineFactory(config).build())
-    found = tuple(_differences(ours, theirs))
+    found = tuple(differences(ours, theirs))
     return Comparison(scenario.name, engine, scenario.cache, None, ours, theirs, found)
 
 
@@ -125,7 +125,8 @@ def portray(scenario: Scenario, engine: Engine) -> Portrait:
     return portrait
 
 
-def _differences(ours: Portrait, theirs: Portrait) -> Iterator[Difference]:
+def differences(ours: Portrait, theirs: Portrait) -> Iterator[Difference]:
+    """Yield what is not the same in two portraits of one scenario."""
     yield from _cached(ours, theirs)
     for key in sorted(ours.states.keys() - theirs.states.keys()):
         step = ours.states[key].step

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -88,7 +89,8 @@ def load() -> Any:
     """
     found = installed_version()
     theirs, lacking = SimpleNamespace(), list[str]()
-    with stand_ins():
+    with stand_ins(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what others deprecate while they import is not for our reader
         for name, module in THEIRS.items():
             try:
                 setattr(theirs, name, getattr(import_module(module), name))
