@@ -56,6 +56,10 @@ def _device(ctx: click.Context, param: click.Parameter, value: str) -> str:  # n
     "scenarios", metavar="SCENARIO...", nargs=-1, required=True, shell_complete=complete_scenarios
 )
 @click.option(
+    "--engine", default="reference", show_default=True, metavar="NAME",
+    help="Whose cache lives through it: ours, or sglang's own classes (docs/sglang.md).",
+)  # fmt: skip
+@click.option(
     "--backend",
     type=click.Choice(["none", "torch", "triton", "auto"]),
     default="auto",
