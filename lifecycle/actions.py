@@ -68,6 +68,37 @@ class Schedule:
         return f"schedule {_describe(self.rows, self.chunks)}"
 
 
+Windows: TypeAlias = tuple[tuple[str, int, int], ...]
+
+
+def _describe_windows(rows: Windows) -> str:
+    return ", ".join(f"{request} ({keep} of {window} tokens)" for request, window, keep in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Verify:
+    """A verify window per row, from schedule to commit: speculative decoding's target step.
+
+    ``rows`` are (request, window, keep): ``window`` tokens go through the model, the sampled one and
+    ``window - 1`` drafts, of which the model confirms the first ``keep`` (1..window) and no more.
+    """
+
+    rows: Windows
+
+    def __str__(self) -> str:
+        return f"verify {_describe_windows(self.rows)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Run the windows of a :class:`Verify` and leave them open; the next :class:`Commit` closes them."""
+
+    rows: Windows
+
+    def __str__(self) -> str:
+        return f"draft {_describe_windows(self.rows)}"
+
+
 @dataclass(frozen=True, slots=True)
 class Execute:
     """Write the tensors of the oldest step that is scheduled and not yet executed."""
@@ -78,7 +109,7 @@ class Execute:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The host sees the results of the oldest step, which has executed."""
+    """The host sees the results of the oldest step, which has executed; its verify windows are closed."""
 
     def __str__(self) -> str:
         return "commit"
@@ -256,6 +287,8 @@ Action: TypeAlias = (
     | Prefill
     | Forward
     | Schedule
+    | Verify
+    | Draft
     | Execute
     | Commit
     | Checkpoint

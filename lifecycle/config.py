@@ -42,8 +42,9 @@ class ModelConfig:
 class CacheConfig:
     """Sizes and policies of the cache.
 
-    ``ring_length`` is L, the decode steps between two folds; ``ring_dtype``, ``ring_key_dtype``, ``ring_keys`` and
-    ``ring_gates`` say how its records are stored (see ``PoolShape``); ``track_interval`` the tokens between two
+    ``ring_length`` is L, the decode steps between two folds; ``ring_dtype``, ``ring_key_dtype``,
+    ``ring_keys`` and ``ring_gates`` say how its records are stored (see ``PoolShape``);
+    ``track_interval`` the tokens between two
     track points. ``finish`` says what a finishing request does with the records in its ring (cut the key
     or fold them), ``track`` whether a track point leaves a checkpoint in the tree. With ``overlap`` a step
     may be scheduled before the one before it has committed. ``graph_rows`` is the batch size of graph mode:

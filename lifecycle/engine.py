@@ -11,6 +11,7 @@ from replaylife.lifecycle.actions import (
     Admit,
     Checkpoint,
     Commit,
+    Draft,
     EvictKv,
     EvictStates,
     Execute,
@@ -21,6 +22,8 @@ from replaylife.lifecycle.actions import (
     Probe,
     Retract,
     Schedule,
+    Verify,
+    Windows,
 )
 from replaylife.lifecycle.batch import BatchLayout
 from replaylife.lifecycle.compute import Compute
@@ -71,6 +74,7 @@ class ReferenceEngine:
         self.requests, self.tier = requests, tier
         self.capabilities = Capabilities(
             replayssm=config.cache.replayssm,
+            speculation=config.cache.replayssm,
             numeric=config.backend != "none" and not config.model.witness,
             witness=config.backend != "none" and config.model.witness,
         )
@@ -107,7 +111,10 @@ class ReferenceEngine:
         return self._changed
 
     def enabled(self) -> Iterable[Action]:
-        """Return the actions on present requests that can be applied now (admissions are the caller's)."""
+        """Return the actions on present requests that can be applied now.
+
+        Admissions and verify windows are the caller's.
+        """
         return self._guard.enabled()
 
     def _perform(self, action: Action) -> None:
@@ -120,6 +127,11 @@ class ReferenceEngine:
                 self._step(action)
             case Schedule():
                 self._schedule(action)
+            case Verify(rows):
+                self._open_windows(rows)
+                self._commit()
+            case Draft(rows):
+                self._open_windows(rows)
             case Execute():
                 self.stepper.execute()
             case Commit():
@@ -230,6 +242,9 @@ class ReferenceEngine:
         self._schedule(action)
         self.stepper.execute()
         self._commit()
+
+    def _open_windows(self, rows: Windows) -> None:
+        self.stepper.open_windows([(self.requests[name], window, keep) for name, window, keep in rows])
 
     def _commit(self) -> None:
         for request in self.stepper.commit():

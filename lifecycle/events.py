@@ -104,6 +104,52 @@ class Decoded:
 
 
 @dataclass(frozen=True, slots=True)
+class Drafted:
+    """A verify window ran: ``tokens`` went in at ``position`` and after, all their records are in the ring.
+
+    ``cursor_before`` is write_pos before the step (before a fold that made room, too), ``cursor_after`` past
+    the window's records.
+    """
+
+    request: str
+    slot: int
+    position: int
+    tokens: tuple[int, ...]
+    cursor_before: int
+    cursor_after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A verify window of ``window`` tokens from ``position`` on was closed: ``tokens`` are those kept.
+
+    ``sampled`` is what the model sampled after each of them, the last one the next token to go in.
+    ``cursor_after`` is write_pos once the others were rejected (and a full ring folded).
+    """
+
+    request: str
+    slot: int
+    position: int
+    window: int
+    tokens: tuple[int, ...]
+    sampled: tuple[int, ...]
+    cursor_after: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFolded:
+    """A checkpoint inside a verify window: temporal of ``src`` and its first ``records`` ring records were
+    folded into ``dst``, for the request's first ``length`` tokens. ``src`` was left alone.
+    """
+
+    src: int
+    dst: int
+    records: int
+    length: int
+    request: str
+
+
+@dataclass(frozen=True, slots=True)
 class StepScheduled:
     """A step was decided on: one (request, start, end) per row, tokens ``[start, end)``."""
 
@@ -264,6 +310,9 @@ Event: TypeAlias = (
     | StateFolded
     | Prefilled
     | Decoded
+    | Drafted
+    | Accepted
+    | CheckpointFolded
     | StepScheduled
     | StepCommitted
     | Published

@@ -76,7 +76,8 @@ class RequestView:
     the tree, ``kv_tokens`` the key-value tokens the request itself owns, ``locked`` the node it pins.
     ``slot`` is its live slot, ``track_slots`` the others it owns; ``stamps`` says of some of them which
     tokens the checkpoint in them covers. ``pending_cow`` is the (source, destination) of a copy that has
-    not run yet, ``copies`` how often it has.
+    not run yet, ``copies`` how often it has. ``drafts`` are the tokens of an open verify window, the last
+    ones executed, of which a part will be rejected; empty where none is open.
     """
 
     id: str
@@ -94,6 +95,7 @@ class RequestView:
     kv_tokens: int
     pending_cow: tuple[int, int] | None
     copies: int
+    drafts: tuple[int, ...] = ()
 
     @property
     def slots(self) -> tuple[int, ...]:

@@ -198,6 +198,7 @@ def _view_request(request: Request) -> RequestView:
         kv_tokens=request.kv_tokens,
         pending_cow=request.pending_cow,
         copies=request.copies,
+        drafts=request.drafts,
     )
 
 

@@ -6,6 +6,7 @@ from replaylife.lifecycle.config import CacheConfig
 from replaylife.lifecycle.events import (
     Allocated,
     CheckpointCopied,
+    CheckpointFolded,
     Event,
     Evicted,
     Freed,
@@ -152,6 +153,16 @@ class StateStore:
         The ring must be empty: a copy takes no ring.
         """
         self._copied(self.pool.copy_from(slot, copy.dst), "publish", request)
+
+    def checkpoint_in_window(
+        self, request: Request, slot: int, records: int, position: int, copy: PlannedCopy
+    ) -> None:
+        """Fold the state after ``position`` tokens of an open verify window into the slot of a copy.
+
+        By then ``records`` were in the ring. The request's slot is left alone.
+        """
+        self.pool.checkpoint_in_window(slot, records, position, copy.dst)
+        self.events.append(CheckpointFolded(slot, copy.dst, records, copy.length, request.id))
 
     def publish(self, request: Request, copy: PlannedCopy, purpose: str) -> None:
         """Give the tree the slot of a copy; freed if the key has a state by now. The lock moves there."""

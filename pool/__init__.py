@@ -1,6 +1,7 @@
 """Recurrent-state slots: tensors, allocator, cursors, ledger and byte model. Knows slots, not keys."""
 
 from replaylife.kernels.ring import Gates, Keys
+from replaylife.pool.advice import SlowReplayWarning
 from replaylife.pool.allocator import KvBudget, SlotAllocator
 from replaylife.pool.checkpoints import CheckpointPool, Moved, StoredCheckpoint
 from replaylife.pool.ledger import EMPTY, Fold, Record
@@ -24,5 +25,6 @@ __all__ = [
     "PoolShape",
     "Record",
     "SlotAllocator",
+    "SlowReplayWarning",
     "StoredCheckpoint",
 ]

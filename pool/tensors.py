@@ -23,7 +23,8 @@ class PoolTensors:
     ``[layers, slots, conv_dim, W-1]`` conv dtype; ``ring_d [layers, slots, HV, L, V]`` and
     ``ring_k [layers, slots, H, L, K]`` ring and key dtype; ``ring_g [layers, slots, HV, L(, K)]`` fp32;
     ``write_pos [slots]`` int32. With ReplaySSM off the ring tensors, ``conv_checkpoint`` and ``write_pos``
-    are ``None``.
+    are ``None``. ``kept_inputs`` has, per slot with an open verify window of T tokens and per layer, the
+    convolution's last W-1+T inputs, ``[conv_dim, W-1+T]`` in the conv dtype, oldest first.
     """
 
     def __init__(self, shape: PoolShape, kernels: Kernels, device: torch.device) -> None:
@@ -44,6 +45,7 @@ class PoolTensors:
         self.ring_k: torch.Tensor | None = None
         self.ring_g: torch.Tensor | None = None
         self.write_pos: torch.Tensor | None = None
+        self.kept_inputs: dict[int, dict[int, torch.Tensor]] = {}
         if shape.ring_length is not None:
             self._allocate_ring(shape, shape.ring_length)
 
@@ -122,6 +124,26 @@ class PoolTensors:
         """Set the live window of ``slot`` to conv_checkpoint; nothing to do with ReplaySSM off."""
         if self.conv_checkpoint is not None:
             self.conv[:, slot] = self.conv_checkpoint[:, slot]
+
+    def keep_inputs(self, layer: int, slot: int, inputs: torch.Tensor) -> None:
+        """Keep a window's inputs ``[T, conv_dim]`` behind the live window, which must not have moved yet."""
+        window = torch.cat([self.conv[layer, slot], inputs.T.to(self.conv.dtype)], dim=-1)
+        self.kept_inputs.setdefault(slot, {})[layer] = window
+
+    def rewind_window(self, slot: int, position: int) -> None:
+        """Set the live window of ``slot`` to what it was after ``position`` tokens of its open window."""
+        for layer, window in self.kept_inputs[slot].items():
+            self.conv[layer, slot] = window[:, position : position + self.conv.shape[-1]]
+
+    def window_into(self, slot: int, position: int, dst: int) -> None:
+        """Set both windows of ``dst`` to that of ``slot`` after ``position`` tokens of its open window."""
+        for layer, window in self.kept_inputs[slot].items():
+            self.conv[layer, dst] = window[:, position : position + self.conv.shape[-1]]
+        self.save_conv(dst)
+
+    def close_window(self, slot: int) -> None:
+        """Forget the inputs kept for the open window of ``slot``."""
+        self.kept_inputs.pop(slot, None)
 
     def set_cursor(self, slot: int, value: int) -> None:
         """Set the device cursor of ``slot``."""

@@ -17,6 +17,7 @@ FILES = (
     "slots",
     "copies",
     "cursor",
+    "speculation",
     "publishing",
     "tree",
     "places",

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from replaylife.lifecycle.actions import Execute, Forward
-from replaylife.lifecycle.events import Allocated, CheckpointCopied, Evicted, Freed, Published
+from replaylife.lifecycle.actions import Draft, Execute, Forward, Verify
+from replaylife.lifecycle.events import (
+    Allocated,
+    CheckpointCopied,
+    CheckpointFolded,
+    Evicted,
+    Freed,
+    Published,
+)
 from replaylife.lifecycle.invariants.base import Invariant, nodes_of, requests_of, slot_view, slots_of
 from replaylife.lifecycle.protocol import Capabilities
 from replaylife.lifecycle.snapshot import CopyView, SlotView, Transition, Violation
@@ -149,7 +156,7 @@ class StepWritesItsRows(Invariant):
 
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Check the slots that changed in a step."""
-        if not isinstance(t.action, Forward | Execute):
+        if not isinstance(t.action, Forward | Execute | Verify | Draft):
             return
         allowed = _written_by(t)
         for slot in slots_of(t):
@@ -226,7 +233,7 @@ def _written_by(t: Transition) -> set[int]:
         if request.id in named:
             slots.update(request.slots)
     for event in t.events:
-        if isinstance(event, CheckpointCopied):
+        if isinstance(event, CheckpointCopied | CheckpointFolded):
             slots.add(event.dst)
         elif isinstance(event, Allocated | Freed | Published):
             slots.add(event.slot)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 
-from replaylife.lifecycle.batch import Batch
-from replaylife.lifecycle.compute import HashCompute
+from replaylife.lifecycle.batch import Batch, WindowBatch
+from replaylife.lifecycle.compute import HashCompute, drafted
 from replaylife.lifecycle.config import EngineConfig
 from replaylife.lifecycle.events import PlaceKind
 from replaylife.lifecycle.host_tier import HostTier
@@ -42,7 +42,7 @@ class NetworkCompute:
     ) -> None:
         self._tensors, self._tree, self._requests, self._tier = tensors, tree, requests, tier
         self._changed_places = ChangedPlaces()
-        self._network = Network(config.model, tensors)
+        self._network, self._vocab = Network(config.model, tensors), config.model.vocab
         self.oracle = Oracle(config.model)
         tolerance = tolerance_of(config)
         self._states = StateMeter(tensors, self.oracle, tolerance)
@@ -69,6 +69,27 @@ class NetworkCompute:
             subject = f"request {row.request.id}"
             self._fresh.append(self.logits.measure(subject, tokens, row.position, values[None]))
         return [int(token) for token in logits.argmax(dim=-1)]
+
+    def draft(self, request: Request, window: int, keep: int) -> tuple[int, ...]:
+        """Draft from the oracle's greedy reply."""
+        known = request.tokens[: request.executed + 1]
+        reply = self.oracle.reply(known, window - 1)
+        return drafted(known[-1], reply, keep, self._vocab)
+
+    def verify(self, batch: WindowBatch) -> list[tuple[int, ...]]:
+        """Run one verify step outside the captured graph, which is for one token per row."""
+        tensors = self._tensors
+        tokens = torch.tensor(batch.tokens, device=tensors.device)
+        slots, cursors, lengths = map(tensors.indices, (batch.slots, batch.cursors, batch.lengths))
+        logits = self._network.verify(tokens, slots, cursors, lengths)  # [B, T, vocab]
+        sampled = []
+        for row, values in zip(batch.rows, logits, strict=True):
+            values = values[: len(row.tokens)]
+            tokens_so_far = [*row.request.tokens[: row.position], *row.tokens]
+            subject = f"request {row.request.id}"
+            self._fresh.append(self.logits.measure(subject, tokens_so_far, row.position, values))
+            sampled.append(tuple(int(token) for token in values.argmax(dim=-1)))
+        return sampled
 
     def _run(self, batch: Batch) -> torch.Tensor:
         """Return the logits of the batch's real rows."""
@@ -173,6 +194,12 @@ class WitnessCompute(HashCompute):
         cursors = None if tensors.write_pos is None else tensors.indices(batch.cursors)
         self._network.decode(batch.tokens, batch.positions, tensors.indices(batch.slots), cursors)
         return super().decode(batch)
+
+    def verify(self, batch: WindowBatch) -> list[tuple[int, ...]]:
+        """Run one verify step through the kernels."""
+        slots, cursors, lengths = map(self._tensors.indices, (batch.slots, batch.cursors, batch.lengths))
+        self._network.verify(batch.tokens, batch.positions, slots, cursors, lengths)
+        return super().verify(batch)
 
     def measure(self, after: Snapshot, changed: Changed) -> tuple[Measurement, ...]:
         """Return what the tensors of every changed slot and place say, against the ledger."""

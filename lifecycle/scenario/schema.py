@@ -76,7 +76,7 @@ class CacheSection(Strict):
     ring_keys: Keys = "raw"
     """Keep keys as they came in, their norm in the delta vector; or `normalised`, rounded to the key type."""
     ring_gates: Gates = "step"
-    """Keep each step's log-decay, or the `cumulative` sum since the last fold: less work, exact for mild decay."""
+    """Keep the log-decay of each step, or the `cumulative` sum since the last fold."""
     track_interval: Tokens = 256
     """Tokens between two track points of a running request."""
     finish: Literal["truncate", "fold"] = "truncate"

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from replaylife.lifecycle.actions import (
     Abort,
     Commit,
+    Draft,
     Execute,
     Finish,
     FinishCopy,
@@ -15,6 +16,7 @@ from replaylife.lifecycle.actions import (
     Prefill,
     Retract,
     Schedule,
+    Verify,
 )
 from replaylife.lifecycle.events import StepScheduled
 from replaylife.lifecycle.snapshot import Snapshot, StepView, Transition
@@ -36,9 +38,12 @@ class Flow(NamedTuple):
 def flow_of(t: Transition) -> Flow:
     """Return the steps that ``t`` moves on. A step that runs whole shows no slots for its checkpoints."""
     match t.action:
-        case Forward() | Prefill():
+        case Forward() | Prefill() | Verify():
             step = _decided(t)
             return Flow(step, step, step)
+        case Draft():
+            step = _decided(t)
+            return Flow(step, step)
         case Schedule():
             return Flow(scheduled=_decided(t))
         case Execute():

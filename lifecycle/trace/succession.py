@@ -20,6 +20,7 @@ from replaylife.lifecycle.actions import (
     Cancel,
     Checkpoint,
     Commit,
+    Draft,
     EndSession,
     EvictHost,
     EvictKv,
@@ -36,17 +37,21 @@ from replaylife.lifecycle.actions import (
     Retract,
     Schedule,
     Transfer,
+    Verify,
 )
 from replaylife.lifecycle.events import (
+    Accepted,
     AdmissionRejected,
     Allocated,
     Cancelled,
     CheckpointCopied,
+    CheckpointFolded,
     CopyAborted,
     CopyFinished,
     CopyRefused,
     CopyStarted,
     Decoded,
+    Drafted,
     Event,
     Evicted,
     Finished,
@@ -91,17 +96,27 @@ _EXECUTED = frozenset({"executed", "tokens", "phase", "pending_cow", "copies"})
 _COMMITTED = frozenset({"committed", "track_slots", "stamps"}) | _HOLDS
 _WHOLE = _SCHEDULED | _EXECUTED | _COMMITTED
 _PHASE = frozenset({"phase"})
+_KEPT = frozenset({"scheduled", "executed", "tokens", "drafts"})
 
 RULES: dict[type[Action], Rule] = {
     Admit: Rule((Matched, AdmissionRejected), (Evicted, Allocated, Freed, PlaceFreed, Published, *_COPYING)),
     Prefill: Rule((Prefilled,), _PUBLISHING + _STEP, _WHOLE),
     Forward: Rule((Decoded, Prefilled), _PUBLISHING + _STEP, _WHOLE),
     Schedule: Rule((), (StepScheduled, Evicted, Allocated, PublishSkipped), _SCHEDULED),
+    Verify: Rule((Accepted,), (Drafted, CheckpointFolded, *_PUBLISHING, *_STEP), _WHOLE),
+    Draft: Rule(
+        (Drafted,),
+        (StepScheduled, StateFolded, Evicted),
+        frozenset({"scheduled", "executed", "kv_tokens", "tokens", "drafts"}),
+    ),
     Execute: Rule((Decoded, Prefilled), (StateFolded, CheckpointCopied), _EXECUTED),
     Commit: Rule(
         (Finished, Released),
-        (StepCommitted, StateFolded, Evicted, Allocated, Published, PublishSkipped, Freed, *_BACKUP),
-        _COMMITTED,
+        (
+            *(StepCommitted, Accepted, CheckpointFolded, StateFolded, *_BACKUP),
+            *(Evicted, Allocated, Published, PublishSkipped, Freed),
+        ),
+        _COMMITTED | _KEPT,
     ),
     Checkpoint: Rule((Published, PublishSkipped), _PUBLISHING, _HOLDS),
     Flush: Rule((), (StateFolded,)),
@@ -148,7 +163,7 @@ def differences(before: Any, after: Any) -> list[str]:
 def concerned(t: Transition) -> tuple[str, ...]:
     """Return the requests that an action names, or that are in the step it moves on."""
     match t.action:
-        case Forward() | Schedule() | Execute() | Commit():
+        case Forward() | Schedule() | Verify() | Draft() | Execute() | Commit():
             step = flow_of(t).moved
             return () if step is None else tuple(name for name, _, _ in step.rows)
         case Probe() | EvictStates() | EvictKv() | EvictHost() | Offload() | Load():
@@ -164,6 +179,8 @@ def _due(t: Transition) -> Sequence[str | None]:
     match t.action:
         case Forward(rows, chunks):
             return sorted((*rows, *(name for name, _ in chunks)))
+        case Verify(windows) | Draft(windows):
+            return [name for name, _, _ in windows]
         case Execute():
             return sorted(concerned(t))
         case Commit() | Finish() | Retract() | Abort():

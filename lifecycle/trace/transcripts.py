@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 from replaylife.lifecycle.actions import Abort, AbortCopy, Action, Admit, Finish, Retract, Transfer
 from replaylife.lifecycle.events import (
+    Accepted,
     CopyFinished,
     Decoded,
+    Drafted,
     Finished,
     Matched,
     Prefilled,
@@ -28,6 +30,19 @@ class _Life:
     prompt_len: int
     executed: Fold = EMPTY
     closing: type[Action] | None = None
+    drafts: tuple[int, ...] = ()
+
+    def draft(self, position: int, tokens: tuple[int, ...]) -> None:
+        """A window has run: the token sampled last, which is known, and drafts."""
+        self.drafts = tokens
+        self.tokens[position + 1 :] = tokens[1:]
+        self.executed = self.executed.after(tokens)
+
+    def accept(self, position: int, event: Accepted) -> None:
+        """Of the window these are kept, and one more has been sampled."""
+        self.drafts = ()
+        self.tokens[position + len(event.tokens) :] = event.sampled[-1:]
+        self.executed = EMPTY.after(self.tokens[: position + len(event.tokens)])
 
 
 @dataclass(slots=True)
@@ -47,6 +62,10 @@ class Transcripts:
             life = self.lives.get(request.id)
             if life is not None and request.tokens != life.executed:
                 yield self._differs(t, f"request {request.id}", "tokens", request.tokens, life.executed)
+            if life is not None and request.drafts != life.drafts:
+                found, expected = (f"of {len(drafts)} tokens" for drafts in (request.drafts, life.drafts))
+                why = "by the window that Drafted tells of, and no Accepted has closed, they are"
+                yield broken(t, f"request {request.id}", "drafts", found, expected, why)
             if life is not None and request.stamps:
                 yield from self._stamped(t, request, life)
         for event in t.events:
@@ -79,6 +98,10 @@ class Transcripts:
                 life.executed = life.executed.after(life.tokens[life.executed.length : max(0, end)])
                 if event.sampled is not None:
                     life.tokens.append(event.sampled)
+            elif isinstance(event, Drafted) and event.request in self.lives:
+                self.lives[event.request].draft(max(0, event.position), event.tokens)
+            elif isinstance(event, Accepted) and event.request in self.lives:
+                self.lives[event.request].accept(max(0, event.position), event)
 
     def _stamped(self, t: Transition, request: RequestView, life: _Life) -> Iterator[Violation]:
         """A stamp names tokens of the request, in order from the first."""

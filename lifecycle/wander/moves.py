@@ -18,6 +18,7 @@ from replaylife.lifecycle.actions import (
     Cancel,
     Checkpoint,
     Commit,
+    Draft,
     EndSession,
     EvictHost,
     EvictKv,
@@ -34,9 +35,11 @@ from replaylife.lifecycle.actions import (
     Retract,
     Schedule,
     Transfer,
+    Verify,
 )
 from replaylife.lifecycle.config import ModelConfig
 from replaylife.lifecycle.events import (
+    Accepted,
     AdmissionRejected,
     Cancelled,
     Decoded,
@@ -102,6 +105,8 @@ Move: TypeAlias = (
     | Prefill
     | Forward
     | Schedule
+    | Verify
+    | Draft
     | Execute
     | Commit
     | Checkpoint
@@ -169,6 +174,9 @@ class Cast:
                 case Prefilled() | Decoded():
                     if event.sampled is not None:
                         self._hear(event.request, event.sampled)
+                case Accepted():
+                    for token in (*event.tokens[1:], *event.sampled[-1:]):
+                        self._hear(event.request, token)
                 case AdmissionRejected(name):
                     self.turned_away.add(name)
                     tokens = self.running.pop(name)

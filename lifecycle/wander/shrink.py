@@ -12,6 +12,7 @@ from replaylife.lifecycle.actions import (
     Cancel,
     Checkpoint,
     Commit,
+    Draft,
     EvictHost,
     EvictKv,
     EvictStates,
@@ -26,6 +27,8 @@ from replaylife.lifecycle.actions import (
     Retract,
     Schedule,
     Transfer,
+    Verify,
+    Windows,
 )
 from replaylife.lifecycle.config import CacheConfig, EngineConfig
 from replaylife.lifecycle.factory import EngineFactory
@@ -147,6 +150,8 @@ def _steps(move: Move) -> Iterator[str]:
             yield f"batch: {_rows(move)}"
         case Schedule():
             yield f"schedule: {_rows(move)}"
+        case Verify(rows) | Draft(rows):
+            yield f"{type(move).__name__.lower()}: {_windows(rows)}"
         case Execute() | Commit():
             yield f"{type(move).__name__.lower()}: {{}}"
         case EvictStates(count):
@@ -176,6 +181,12 @@ def _rows(step: Forward | Schedule) -> str:
     if step.pad_to is not None:
         parts.append(f"pad_to: {step.pad_to}")
     return f"{{{', '.join(parts)}}}"
+
+
+def _windows(rows: Windows) -> str:
+    """One request's window, or several under ``rows``."""
+    told = [f"{{request: {name}, window: {window}, keep: {keep}}}" for name, window, keep in rows]
+    return told[0] if len(told) == 1 else f"{{rows: [{', '.join(told)}]}}"
 
 
 def _prompt(prompt: Sequence[Passage]) -> str:

@@ -5,15 +5,29 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from replaylife.lifecycle.actions import Abort, Admit, Cancel, Execute, Finish, Forward, Retract, Schedule
+from replaylife.lifecycle.actions import (
+    Abort,
+    Admit,
+    Cancel,
+    Draft,
+    Execute,
+    Finish,
+    Forward,
+    Retract,
+    Schedule,
+    Verify,
+)
 from replaylife.lifecycle.events import (
+    Accepted,
     AdmissionRejected,
     Allocated,
     CheckpointCopied,
+    CheckpointFolded,
     CopyAborted,
     CopyFinished,
     CopyRefused,
     Decoded,
+    Drafted,
     Evicted,
     Matched,
     PlaceFreed,
@@ -55,6 +69,13 @@ SITUATIONS: dict[str, str] = {
     "overwritten-in-place": "a lazy request overwrites its only track slot",
     "branch-checkpoint": "a checkpoint at a branch point is published",
     "block-published": "a block is published",
+    "window-kept-whole": "every token of a verify window is kept",
+    "window-rejected-in-part": "a part of a verify window is rejected",
+    "window-thrown-away": "a verify window whose request has ended meanwhile",
+    "window-behind-records": "a verify window behind records that are pending",
+    "several-windows": "a verify step of two rows or more",
+    "room-made-for-a-window": "a fold because a verify window does not fit in the ring",
+    "checkpoint-inside-a-window": "a track point among the kept tokens of a verify window",
     "offload-arrived": "a copy of a node's state arrives in host memory",
     "load-arrived": "a copy of a node's state arrives back in a slot",
     "hit-in-host-memory": "an admission that loads a node's copy from host memory",
@@ -81,6 +102,7 @@ def situations_of(t: Transition) -> set[str]:
         *_of_tracking(t),
         *_of_publishing(t),
         *_of_tree(t),
+        *_of_windows(t),
         *_of_copies(t),
     }
 
@@ -177,6 +199,29 @@ def _of_tree(t: Transition) -> Iterator[str]:
         return
     if any(node.id in before and node.parent != before[node.id].parent for node in t.after.nodes):
         yield "split"
+
+
+def _of_windows(t: Transition) -> Iterator[str]:
+    if isinstance(t.action, Verify | Draft):
+        if len(t.action.rows) > 1:
+            yield "several-windows"
+        if any(isinstance(event, Drafted) and event.cursor_before for event in t.events):
+            yield "window-behind-records"
+        windows = {event.slot: event for event in t.events if isinstance(event, Drafted)}
+        length = t.after.ring_length or 0
+        if any(event.cursor_before + len(event.tokens) > length for event in windows.values()):
+            yield "room-made-for-a-window"
+    for event in t.events:
+        match event:
+            case Accepted():
+                whole = len(event.tokens) == event.window
+                yield "window-kept-whole" if whole else "window-rejected-in-part"
+            case CheckpointFolded():
+                yield "checkpoint-inside-a-window"
+            case StepCommitted(discarded=names):
+                drafting = {view.id for view in t.before.requests if view.drafts}
+                if drafting.intersection(names):
+                    yield "window-thrown-away"
 
 
 _ARRIVED = {

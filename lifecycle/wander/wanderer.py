@@ -14,6 +14,7 @@ from replaylife.lifecycle.actions import (
     Checkpoint,
     Chunks,
     Commit,
+    Draft,
     EvictHost,
     EvictKv,
     EvictStates,
@@ -28,6 +29,8 @@ from replaylife.lifecycle.actions import (
     Retract,
     Schedule,
     Transfer,
+    Verify,
+    Windows,
 )
 from replaylife.lifecycle.config import CacheConfig
 from replaylife.lifecycle.snapshot import RequestView, Snapshot
@@ -43,6 +46,8 @@ WEIGHTS = {
     "prefill": 22.0,
     "forward": 34.0,
     "mixed": 10.0,
+    "verify": 12.0,
+    "draft": 9.0,
     "schedule": 88.0,
     "execute": 44.0,
     "commit": 44.0,
@@ -74,6 +79,8 @@ UNDER_OVERLAP = {
     "abort": 3.6,
     "evict_states": 4.0,
     "evict_kv": 1.4,
+    "verify": 8.0,
+    "draft": 10.0,
     "probe": 1.5,
     "retract": 1.2,
     "end_session": 2.0,
@@ -165,7 +172,11 @@ class Wanderer:
                 options["forward"] = lambda: Forward(*self._rows(rows, limit, []))
             if limit and waiting:
                 options["mixed"] = lambda: Forward(*self._rows(rows, limit, waiting))
-        if self.cache.overlap and len(flight) < MAX_IN_FLIGHT and (limit or waiting):
+            if limit and self.cache.replayssm:
+                options["verify"] = lambda: Verify(self._windows(live, room))
+                options["draft"] = lambda: Draft(self._windows(live, room))
+        drafts = any(view.drafts for view in snapshot.requests)
+        if self.cache.overlap and not drafts and len(flight) < MAX_IN_FLIGHT and (limit or waiting):
             options["schedule"] = lambda: self._schedule(rows, limit, waiting)
         if any(step.executed_at is None for step in flight):
             options["execute"] = Execute
@@ -248,6 +259,19 @@ class Wanderer:
         limit = self.cache.graph_rows or padded
         pad_to = min(padded, limit) if self._random.random() < 0.3 else None
         return chosen, tuple(self._chunk(view) for view in several), pad_to
+
+    def _windows(self, live: list[RequestView], room: int) -> Windows:
+        """A window each for one to three requests, of any length that ring, tokens and habits allow."""
+        pick, longest = self._random.randint, self.habits.max_length
+        rows = [view for view in live if view.prompt_len <= view.scheduled < longest]
+        chosen = self._random.sample(rows, min(len(rows), room, pick(1, 3)))
+        left, windows = room - len(chosen), []
+        for view in chosen:
+            most = min(self.cache.ring_length, longest - view.scheduled, 1 + left)
+            window = pick(1, most)
+            left -= window - 1
+            windows.append((view.id, window, window if pick(0, 3) == 0 else pick(1, window)))
+        return tuple(windows)
 
     def _chunk(self, view: RequestView) -> tuple[str, int]:
         """A chunk to the end, to the grid, or of any length where the strategy has no blocks."""

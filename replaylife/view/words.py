@@ -6,15 +6,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 
 from replaylife.lifecycle.events import (
+    Accepted,
     AdmissionRejected,
     Allocated,
     Cancelled,
     CheckpointCopied,
+    CheckpointFolded,
     CopyAborted,
     CopyFinished,
     CopyRefused,
     CopyStarted,
     Decoded,
+    Drafted,
     Event,
     Evicted,
     Finished,
@@ -72,6 +75,16 @@ def _sentence(event: Event, signs: Signs) -> str:
             return _prefilled(event)
         case Decoded():
             return f"{event.position + 1} tokens: a track point" if event.tracked else ""
+        case Drafted():
+            return f"ran a window of {count(len(event.tokens), 'token')} for {event.request}"
+        case Accepted():
+            return _accepted(event)
+        case CheckpointFolded():
+            records = count(event.records, "record")
+            return (
+                f"folded {records} of slot {event.src} into slot {event.dst}, which covers {event.length}: "
+                "a track point inside the window"
+            )
         case Published():
             why = PURPOSES.get(event.purpose, event.purpose)
             return f"published node {event.node}: key {event.key_len}, slot {event.slot} ({why})"
@@ -148,6 +161,12 @@ def _folded(event: StateFolded) -> str:
     why = "ring not yet full" if event.forced else "ring full"
     records = count(event.records, "record")
     return f"folded {records} of slot {event.slot}: temporal now covers {event.length} ({why})"
+
+
+def _accepted(event: Accepted) -> str:
+    rejected = event.window - len(event.tokens)
+    lead = f"kept {count(len(event.tokens), 'token')} of the window for {event.request}"
+    return f"{lead}, rejected {rejected}" if rejected else lead
 
 
 def _prefilled(event: Prefilled) -> str:

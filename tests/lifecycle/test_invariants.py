@@ -9,12 +9,15 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from replaylife.lifecycle.actions import Action, Commit, EvictStates, Execute, Finish, Forward
+from replaylife.lifecycle.actions import Action, Commit, Draft, EvictStates, Execute, Finish, Forward
 from replaylife.lifecycle.events import (
+    Accepted,
     CheckpointCopied,
+    CheckpointFolded,
     CopyFinished,
     CopyStarted,
     Decoded,
+    Drafted,
     Event,
     Evicted,
     Matched,
@@ -184,6 +187,30 @@ def decode_step(before: int, after: int, *folds: StateFolded, position: int = 5)
     )
 
 
+def window(before: int, after: int, *events: Event) -> Transition:
+    """Request a's cursor goes from one to the other in a step of these events; temporal stays at 4."""
+    return step(
+        running(slot(1, "request", "a", 4, after), at=4 + after),
+        *events,
+        before=running(slot(1, "request", "a", 4, before), at=4 + before),
+        action=Commit(),
+    )
+
+
+def drafted(tokens: int) -> Drafted:
+    return Drafted("a", 1, 4, tuple(range(tokens)), 0, tokens)
+
+
+def accepted(kept: int, sampled: tuple[int, ...] = (5, 6, 7)) -> Accepted:
+    return Accepted("a", 1, 4, 3, (4, 5, 6)[:kept], sampled[:kept], kept)
+
+
+def tracked_inside(at: int, **fields: Any) -> Transition:
+    """A checkpoint for 8 tokens is folded into slot 2, which then stands at ``at``."""
+    after = world(slot(1, "request", "a", 6, 3), slot(2, "request", "a", at, **fields), request(at=9))
+    return step(after, CheckpointFolded(1, 2, 2, 8, "a"), action=Commit())
+
+
 def reused(cursor: int) -> Transition:
     return step(running(slot(1, "request", "a", 6 - cursor, cursor)), before=world())
 
@@ -309,16 +336,25 @@ CASES: dict[str, dict[str, Case]] = {
     "cursor-in-range": {
         "full between steps": Case(step(running(slot(1, "request", "a", 2, 4))), step(running(slot(1, "request", "a", 3, 3))), "slot 1", "write_pos 4", "0..3"),
         "in the tree": Case(step(tree_of(slot(1, "tree", "1", 4, 2))), step(tree_of(slot(1, "tree", "1", 6))), "slot 1", "write_pos 2 in a tree-owned slot", "0"),
+        "full without an open window": Case(step(running(slot(1, "request", "a", 2, 4))), step(running(slot(1, "request", "a", 2, 4), drafts=(4, 5))), "slot 1", "write_pos 4", "0..3"),
         "another on the device": Case(step(running(slot(1, "request", "a", 4, 2, device_write_pos=1))), step(running(slot(1, "request", "a", 4, 2))), "slot 1", "write_pos 1 on the device", "2"),
     },
     "cursor-reset-on-reuse": {"kept": Case(reused(2), reused(0), "slot 1", "write_pos 2", "0")},
     "cursor-advances-once": {
         "twice": Case(decode_step(1, 3), decode_step(1, 2), "slot 1", "cursor moved by 2", "1"),
+        "rejected records stay": Case(window(3, 3, accepted(1)), window(3, 1, accepted(1)), "slot 1", "cursor moved by 0", "-2"),
+        "a record too many in a window": Case(window(0, 3, drafted(2)), window(0, 2, drafted(2)), "slot 1", "cursor moved by 3", "2"),
+        "one too many in a window opened and closed": Case(window(0, 2, drafted(3), accepted(1)), window(0, 1, drafted(3), accepted(1)), "slot 1", "cursor moved by 2", "1"),
         "a fold of too few": Case(decode_step(3, 0, StateFolded(1, 3, 6, False)), decode_step(3, 0, StateFolded(1, 4, 6, False)), "slot 1", "cursor moved by 0", "1"),
     },
     "tracked-means-folded": {
         "pending": Case(decode_step(1, 2, position=TRACK - 1), decode_step(1, 0, StateFolded(1, 2, 8, True), position=TRACK - 1), "request a", "temporal at 6, 2 pending", "temporal at 8, 0 pending"),
+        "past it inside a window": Case(tracked_inside(9), tracked_inside(8), "request a", "temporal at 9, conv at 9", "both at 8"),
+        "conv past it inside a window": Case(tracked_inside(8, conv=fold(9)), tracked_inside(8), "request a", "temporal at 8, conv at 9", "both at 8"),
         "one token later it may be": Case(decode_step(2, 3, position=TRACK - 1), decode_step(2, 3, position=TRACK), "request a", "temporal at 5, 3 pending", "temporal at 8, 0 pending"),
+    },
+    "kept-as-sampled": {
+        "a wrong draft kept": Case(window(3, 3, accepted(3, (5, 9, 7))), window(3, 2, accepted(2, (5, 9, 7))), "request a", "token 7 is 6", "9"),
     },
     "locks-balanced": {
         "missing": Case(locked(0, 0), locked(1, 1), "node 1", "state lock 0, key-value lock 0", "1 and 1"),
@@ -358,6 +394,7 @@ CASES: dict[str, dict[str, Case]] = {
     },
     "step-writes-its-rows": {
         "in a whole step": Case(step_beside(Forward(("a",)), 4), step_beside(Forward(("a",)), 3), "slot 2", "temporal 3 -> 4, conv 3 -> 4, conv_checkpoint 3 -> 4", "unchanged"),
+        "in a draft": Case(step_beside(Draft((("a", 2, 1),)), 4), step_beside(Draft((("a", 2, 1),)), 3), "slot 2", "temporal 3 -> 4, conv 3 -> 4, conv_checkpoint 3 -> 4", "unchanged"),
         "in an execute": Case(step_beside(Execute(), 4), step_beside(Execute(), 3), "slot 2", "temporal 3 -> 4, conv 3 -> 4, conv_checkpoint 3 -> 4", "unchanged"),
     },
     "padding-inert": {
@@ -408,22 +445,24 @@ def test_it_is_found_too_when_everything_is_named_as_changed(invariant: str, cas
     everything = Changed(
         frozenset(range(4)), frozenset(n.id for n in broken.after.nodes), frozenset({"a", "b"})
     )
-    assert violations(invariant, replace(broken, changed=everything)) == violations(invariant, broken)
+    places = {name: (*getattr(broken.before, name),) for name in ("host_places", "peer_places")}
+    named = replace(broken, changed=everything, before=replace(broken.before, **places))  # other objects
+    assert violations(invariant, named) == violations(invariant, broken)
 
 
 @pytest.mark.parametrize(
     ("capabilities", "absent"),
     [
-        (Capabilities(replayssm=True, numeric=True, witness=True), set()),
+        (Capabilities(replayssm=True, numeric=True, witness=True, speculation=True), set()),
         (
             Capabilities(replayssm=False, numeric=True, witness=True),
             {
                 *("ring-owned", "cow-source-folded", "cursor-in-range", "cursor-reset-on-reuse"),
-                *("cursor-advances-once", "tracked-means-folded", "ring-stays-home"),
+                *("cursor-advances-once", "tracked-means-folded", "kept-as-sampled", "ring-stays-home"),
             },
         ),
         (
-            Capabilities(replayssm=True, numeric=False, witness=False),
+            Capabilities(replayssm=True, numeric=False, witness=False, speculation=True),
             {"state-matches-oracle", "warm-equals-cold", "tensors-testify", "padding-inert"},
         ),
     ],

@@ -48,7 +48,7 @@ def test_words_choose_what_has_all_of_them() -> None:
     assert "retract-keeps-cursor" not in chosen
     one = parsed(invoke("scenarios", "kda", "--format", "json"))
     assert isinstance(one, list)
-    assert [entry["id"] for entry in one] == ["kda-multiturn"]
+    assert [entry["id"] for entry in one] == ["kda-multiturn", "track-never-written"]
 
 
 def test_words_that_nothing_has_are_an_error() -> None:

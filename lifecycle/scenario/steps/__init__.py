@@ -11,6 +11,8 @@ FILES = (
     "prefill",
     "decode",
     "batch",
+    "verify",
+    "draft",
     "schedule",
     "execute",
     "commit",

@@ -22,10 +22,15 @@ UNEXPLAINED = {
     "donate-live-conv": ["slot 1", "slot 4"],
     "end-with-steps-in-flight": ["Finished", "request a"],
     "free-twice": ["slot 1"],
-    "publish-at-schedule": ["Published", "node 1", "request a"],
+    "kv-hit-taken-for-state": ["request b"],
+    "pending-snapshot-leaks": ["slot 3"],
+    "publish-at-schedule": ["Published", "node 1", "request a", "slot 2"],
+    "rematch-takes-deeper-node": ["request b"],
+    "sentinel-freed": ["slot -1"],
     "slot-leaks-on-abort": ["slot 1"],
     "split-keeps-state-on-parent": ["node 1", "node 2", "slot 2"],
-    "stamp-from-next-step": ["request a"],
+    "stamp-from-next-step": ["request a", "request b"],
+    "stash-leaves-slot-unfilled": ["request a", "slot 2", "slot 3"],
 }
 
 
