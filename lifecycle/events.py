@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-CopyKind: TypeAlias = Literal["offload", "load", "transfer", "backup", "restore"]
-PlaceKind: TypeAlias = Literal["host", "peer"]
+from replaylife.lifecycle.events_outside import Cancelled as Cancelled
+from replaylife.lifecycle.events_outside import CopyAborted as CopyAborted
+from replaylife.lifecycle.events_outside import CopyFinished as CopyFinished
+from replaylife.lifecycle.events_outside import CopyKind as CopyKind
+from replaylife.lifecycle.events_outside import CopyRefused as CopyRefused
+from replaylife.lifecycle.events_outside import CopyStarted as CopyStarted
+from replaylife.lifecycle.events_outside import PlaceFreed as PlaceFreed
+from replaylife.lifecycle.events_outside import PlaceKind as PlaceKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,74 +237,6 @@ class Finished:
     dropped: int
     reply: tuple[int, ...]
     cold_reply: tuple[int, ...] | None
-
-
-@dataclass(frozen=True, slots=True)
-class CopyStarted:
-    """A copy of a checkpoint between a slot and a place outside the pool has begun; nothing is written yet.
-
-    ``of`` is ``node 4`` or ``request a``. ``offload`` and ``transfer`` go from slot ``src`` to place ``dst``,
-    ``load`` from place ``src`` to slot ``dst``. ``components`` are the tensors listed.
-    """
-
-    kind: CopyKind
-    of: str
-    src: int
-    dst: int
-    components: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CopyFinished:
-    """A copy has arrived: ``dst`` covers ``[0, length)``. ``pending`` records were in the source's ring.
-
-    ``backup`` and ``restore`` are those of a retracted request, begun and finished in one action; ``place``
-    says where outside the pool the other end is. ``components`` are the tensors that went.
-    """
-
-    kind: CopyKind
-    of: str
-    src: int
-    dst: int
-    pending: int
-    length: int
-    components: tuple[str, ...]
-    place: PlaceKind = "host"
-
-
-@dataclass(frozen=True, slots=True)
-class CopyAborted:
-    """A copy in flight failed; nothing is claimed of it."""
-
-    kind: CopyKind
-    of: str
-    src: int
-    dst: int
-
-
-@dataclass(frozen=True, slots=True)
-class CopyRefused:
-    """A copy could not begin: there is no place, or no slot, to copy to. Nothing is held for it."""
-
-    kind: CopyKind
-    of: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class PlaceFreed:
-    """A place outside the pool returned to its free list."""
-
-    place: PlaceKind
-    index: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Cancelled:
-    """A request in the waiting queue went away."""
-
-    request: str
 
 
 Event: TypeAlias = (

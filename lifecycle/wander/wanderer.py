@@ -230,7 +230,8 @@ class Wanderer:
             options["abort_copy"] = lambda: AbortCopy(pick(sorted(moving)))
         waiting = sorted(self.cast.retracted.keys() | self.cast.rejected.keys())
         if waiting:
-            options["cancel"] = lambda: Cancel(pick(waiting))
+            stored = [view.id for view in snapshot.waiting if view.id in waiting]
+            options["cancel"] = lambda: Cancel(pick(stored or waiting))
         if self.cast.ended:
             options["end_session"] = lambda: Leave(pick(list(self.cast.ended)[-3:]))
         return options
