@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
+
+CopyKind: TypeAlias = Literal["offload", "load", "transfer", "backup", "restore"]
+PlaceKind: TypeAlias = Literal["host", "peer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,52 @@ class Decoded:
 
 
 @dataclass(frozen=True, slots=True)
+class Drafted:
+    """A verify window ran: ``tokens`` went in at ``position`` and after, all their records are in the ring.
+
+    ``cursor_before`` is write_pos before the step (before a fold that made room, too), ``cursor_after`` past
+    the window's records.
+    """
+
+    request: str
+    slot: int
+    position: int
+    tokens: tuple[int, ...]
+    cursor_before: int
+    cursor_after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A verify window of ``window`` tokens from ``position`` on was closed: ``tokens`` are those kept.
+
+    ``sampled`` is what the model sampled after each of them, the last one the next token to go in.
+    ``cursor_after`` is write_pos once the others were rejected (and a full ring folded).
+    """
+
+    request: str
+    slot: int
+    position: int
+    window: int
+    tokens: tuple[int, ...]
+    sampled: tuple[int, ...]
+    cursor_after: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFolded:
+    """A checkpoint inside a verify window: temporal of ``src`` and its first ``records`` ring records were
+    folded into ``dst``, for the request's first ``length`` tokens. ``src`` was left alone.
+    """
+
+    src: int
+    dst: int
+    records: int
+    length: int
+    request: str
+
+
+@dataclass(frozen=True, slots=True)
 class StepScheduled:
     """A step was decided on: one (request, start, end) per row, tokens ``[start, end)``."""
 
@@ -141,7 +190,10 @@ class PublishSkipped:
 
 @dataclass(frozen=True, slots=True)
 class Evicted:
-    """States and key-value tokens left the tree to make room for ``purpose``: ``state`` or ``kv``."""
+    """States and key-value tokens left the tree to make room for ``purpose``: ``state``, ``kv`` or ``host``.
+
+    ``session``: because a conversation has ended. ``hosts`` are the places of the copies that went.
+    """
 
     purpose: str
 
@@ -149,6 +201,7 @@ class Evicted:
     kv_tokens: int
     tombstoned: tuple[int, ...]
     removed: tuple[int, ...]
+    hosts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +233,74 @@ class Finished:
     cold_reply: tuple[int, ...] | None
 
 
+@dataclass(frozen=True, slots=True)
+class CopyStarted:
+    """A copy of a checkpoint between a slot and a place outside the pool has begun; nothing is written yet.
+
+    ``of`` is ``node 4`` or ``request a``. ``offload`` and ``transfer`` go from slot ``src`` to place ``dst``,
+    ``load`` from place ``src`` to slot ``dst``. ``components`` are the tensors listed.
+    """
+
+    kind: CopyKind
+    of: str
+    src: int
+    dst: int
+    components: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFinished:
+    """A copy has arrived: ``dst`` covers ``[0, length)``. ``pending`` records were in the source's ring.
+
+    ``backup`` and ``restore`` are those of a retracted request, begun and finished in one action; ``place``
+    says where outside the pool the other end is. ``components`` are the tensors that went.
+    """
+
+    kind: CopyKind
+    of: str
+    src: int
+    dst: int
+    pending: int
+    length: int
+    components: tuple[str, ...]
+    place: PlaceKind = "host"
+
+
+@dataclass(frozen=True, slots=True)
+class CopyAborted:
+    """A copy in flight failed; nothing is claimed of it."""
+
+    kind: CopyKind
+    of: str
+    src: int
+    dst: int
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRefused:
+    """A copy could not begin: there is no place, or no slot, to copy to. Nothing is held for it."""
+
+    kind: CopyKind
+    of: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceFreed:
+    """A place outside the pool returned to its free list."""
+
+    place: PlaceKind
+    index: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """A request in the waiting queue went away."""
+
+    request: str
+
+
 Event: TypeAlias = (
     Matched
     | AdmissionRejected
@@ -189,6 +310,9 @@ Event: TypeAlias = (
     | StateFolded
     | Prefilled
     | Decoded
+    | Drafted
+    | Accepted
+    | CheckpointFolded
     | StepScheduled
     | StepCommitted
     | Published
@@ -196,4 +320,10 @@ Event: TypeAlias = (
     | Evicted
     | Released
     | Finished
+    | CopyStarted
+    | CopyFinished
+    | CopyAborted
+    | CopyRefused
+    | PlaceFreed
+    | Cancelled
 )

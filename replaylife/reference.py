@@ -19,9 +19,9 @@ from replaylife.lifecycle.scenario.steps.expect import Expect
 from replaylife.lifecycle.strategies import STRATEGIES, Strategy
 
 RUNS = {
-    "ledger": Capabilities(replayssm=True, numeric=False, witness=False),
-    "tensors": Capabilities(replayssm=True, numeric=True, witness=False),
-    "witness": Capabilities(replayssm=True, numeric=False, witness=True),
+    "ledger": Capabilities(replayssm=True, numeric=False, witness=False, speculation=True),
+    "tensors": Capabilities(replayssm=True, numeric=True, witness=False, speculation=True),
+    "witness": Capabilities(replayssm=True, numeric=False, witness=True, speculation=True),
 }
 
 

@@ -14,6 +14,8 @@ FILES = (
     "ownership",
     "tree",
     "steps",
+    "speculation",
+    "host",
     "lengths",
     "batches",
 )

@@ -30,8 +30,8 @@ class _DeeperNodeTaken(NoBuffer):
 
 
 class _KvHitIsEnough(ReferenceEngine):
-    def _start_at(self, request: Request, met: Match) -> None:
-        super()._start_at(request, met._replace(state_len=met.kv_len))
+    def _start_at(self, request: Request, met: Match, start: int) -> None:
+        super()._start_at(request, met, max(start, met.kv_len))
 
 
 class _ColumnOfAnotherUnit(StateStore):
