@@ -57,11 +57,11 @@ class HashCompute:
 
     def prefill(self, request: Request, slot: int, start: int, end: int) -> int:  # noqa: ARG002
         """Return the hash of tokens ``[0, end)``."""
-        return self._next(request.absorbed.after(request.tokens[start:end]))
+        return next_token(request.absorbed.after(request.tokens[start:end]), self._vocab)
 
     def decode(self, batch: Batch) -> list[int]:
         """Return the hash of each row's tokens up to and including this one."""
-        return [self._next(row.request.absorbed.then(row.token)) for row in batch.rows]
+        return [next_token(row.request.absorbed.then(row.token), self._vocab) for row in batch.rows]
 
     def draft(self, request: Request, window: int, keep: int) -> tuple[int, ...]:
         """Draft from the hashes to come."""
@@ -91,5 +91,7 @@ class HashCompute:
         """Return ``None``: a hash of the prefix cannot be wrong."""
         return None
 
-    def _next(self, absorbed: Fold) -> int:
-        return (absorbed.digest * 2_654_435_761 >> 13) % self._vocab
+
+def next_token(absorbed: Fold, vocab: int) -> int:
+    """Return the reply token after ``absorbed`` where nothing is computed: a hash of the prefix."""
+    return (absorbed.digest * 2_654_435_761 >> 13) % vocab

@@ -7,29 +7,21 @@ from dataclasses import replace
 
 from replaylife.lifecycle.actions import (
     Abort,
-    AbortCopy,
     Action,
     Admit,
-    Cancel,
     Checkpoint,
     Commit,
     Draft,
-    EndSession,
-    EvictHost,
     EvictKv,
     EvictStates,
     Execute,
     Finish,
-    FinishCopy,
     Flush,
     Forward,
-    Load,
-    Offload,
     Prefill,
     Probe,
     Retract,
     Schedule,
-    Transfer,
     Verify,
     Windows,
 )
@@ -44,7 +36,8 @@ from replaylife.lifecycle.events import (
     Released,
 )
 from replaylife.lifecycle.guard import Guard
-from replaylife.lifecycle.host_tier import HostTier, Waiting
+from replaylife.lifecycle.host_tier import HostTier
+from replaylife.lifecycle.outside import OutsideActions
 from replaylife.lifecycle.planner import Planner
 from replaylife.lifecycle.protocol import Capabilities
 from replaylife.lifecycle.request import Closing, Request
@@ -53,7 +46,7 @@ from replaylife.lifecycle.snapshotter import Snapshotter
 from replaylife.lifecycle.stepper import Stepper
 from replaylife.lifecycle.store import StateStore
 from replaylife.lifecycle.strategies import Strategy
-from replaylife.radix import Match, Node
+from replaylife.radix import Match
 
 
 class ReferenceEngine:
@@ -87,6 +80,7 @@ class ReferenceEngine:
         )
         self.stepper = stepper(store, planner, strategy, compute, layout, self._touch)
         self._guard = Guard(config.cache, store, strategy, requests, self.stepper, tier)
+        self._outside = OutsideActions(store, tier, requests)
         self._action = 0
         self._snapshotter = Snapshotter(
             store,
@@ -162,42 +156,15 @@ class ReferenceEngine:
                 self._move_copies(action)
 
     def _move_copies(self, action: Action) -> None:
-        """Actions about checkpoints outside the pool, and about requests that are not running."""
-        match action:
-            case Offload(node):
-                self.tier.offload(self._node(node))
-            case Load(node):
-                self.tier.load(self._node(node))
-            case Transfer(name):
-                self.tier.transfer(self.requests[name])
-                self._touch(self.requests[name])
-            case FinishCopy(of):
-                self._finish_copy(of)
-            case AbortCopy(of):
-                self.tier.abort(of)
-                self._snapshotter.touched_requests.add(of.removeprefix("request "))
-            case EvictHost(count):
-                self.store.evict_hosts(count)
-            case Cancel(name):
-                self.tier.cancel(name)
-            case EndSession(name, tokens):
-                self.tier.forget(name, "its session has ended")
-                self.tier.queue.discard(name)
-                self.store.release_branch(tokens)
-
-    def _node(self, node_id: int) -> Node:
-        node = self.store.tree.find(node_id)
-        assert node is not None
-        return node
-
-    def _finish_copy(self, of: str) -> None:
-        """A copy arrives; a request that was transferred leaves with it."""
-        request = self.tier.finish(of)
-        if request is not None:
-            self._leave(request, retracted=True)
-            self.tier.queue.add(request.id)
-            self._touch(request)
-            self.requests.pop(request.id, None)
+        """Actions about checkpoints outside the pool; a request that was transferred leaves with its copy."""
+        touched, left = self._outside.perform(action)
+        if touched is not None:
+            self._snapshotter.touched_requests.add(touched)
+        if left is not None:
+            self._leave(left, retracted=True)
+            self.tier.queue.add(left.id)
+            self._touch(left)
+            self.requests.pop(left.id, None)
 
     # -- coming --------------------------------------------------------------------------------------
 
@@ -206,7 +173,7 @@ class ReferenceEngine:
         store = self.store
         request = Request(action.request, list(action.tokens), len(action.tokens))
         met = store.tree.match(action.tokens, limit=len(action.tokens) - 1)
-        kept, met = self._from_outside(action, met)
+        kept, met = self.tier.look_up(action.request, action.tokens, met)
         node = met.state_node
         if node is not None:
             store.pin(request, node)
@@ -222,24 +189,9 @@ class ReferenceEngine:
                 store.tree.refresh(node)
             store.fill(request, request.held_slot, None if node is None else node.state)
         self._start_at(request, met, met.state_len if kept is None else len(kept.tokens))
-        self.tier.forget(request.id, "its request is back")
-        self.tier.queue.discard(request.id)
+        self.tier.welcome(request.id)
         self.requests[request.id] = request
         self._touch(request)
-
-    def _from_outside(self, action: Admit, met: Match) -> tuple[Waiting | None, Match]:
-        """Look outside the pool for more than ``met``: what the request left there, or a node's copy.
-
-        A node's copy in host memory is loaded, so that the match finds its state; what the request itself
-        left is only returned: its slot is still to be taken.
-        """
-        reach = met.state_len if met.host_node is None else met.host_node.key_len
-        kept = self.tier.returning(action.request, action.tokens, reach)
-        if kept is None and met.host_node is not None and self.tier.load_now(met.host_node):
-            met = self.store.tree.match(action.tokens, limit=len(action.tokens) - 1)
-        if kept is None:
-            kept = self.tier.returning(action.request, action.tokens, met.state_len)
-        return kept, met
 
     def _provide(self, request: Request, tokens: int) -> str | None:
         """Take what a request needs; return why it cannot be had, with what was taken still in its hands."""

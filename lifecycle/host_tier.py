@@ -18,7 +18,7 @@ from replaylife.lifecycle.events import (
 from replaylife.lifecycle.request import Request
 from replaylife.lifecycle.store import StateStore
 from replaylife.pool import EMPTY, CheckpointPool, Fold, Moved
-from replaylife.radix import Node
+from replaylife.radix import Match, Node
 
 
 @dataclass(slots=True)
@@ -227,6 +227,18 @@ class HostTier:
             return None
         return kept if tokens[: len(kept.tokens)] == kept.tokens else None
 
+    def look_up(self, name: str, tokens: tuple[int, ...], met: Match) -> tuple[Waiting | None, Match]:
+        """Look outside the pool for more than ``met``: what the request left there, or a node's copy.
+
+        A node's copy in host memory is loaded, so that the match finds its state; what the request itself
+        left is only returned: its slot is still to be taken.
+        """
+        reach = met.state_len if met.host_node is None else met.host_node.key_len
+        kept = self.returning(name, tokens, reach)
+        if kept is None and met.host_node is not None and self.load_now(met.host_node):
+            met = self.store.tree.match(tokens, limit=len(tokens) - 1)
+        return kept or self.returning(name, tokens, met.state_len), met
+
     def restore(self, request: Request, kept: Waiting) -> None:
         """Fill the request's slot, which nobody has written, with what it left outside the pool."""
         moved = self.places(kept.where).load(kept.place, request.held_slot)
@@ -237,6 +249,16 @@ class HostTier:
         kept = self.waiting.pop(name, None)
         if kept is not None:
             self.free(kept.where, kept.place, reason)
+
+    def welcome(self, name: str) -> None:
+        """A request runs, for the first time or again: what it left outside the pool has served."""
+        self.forget(name, "its request is back")
+        self.queue.discard(name)
+
+    def end_session(self, name: str) -> None:
+        """A conversation is over: its last turn does not come back from the queue."""
+        self.forget(name, "its session has ended")
+        self.queue.discard(name)
 
     def cancel(self, name: str) -> None:
         """A request leaves the waiting queue for good: nothing of it stays behind."""

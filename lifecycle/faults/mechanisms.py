@@ -71,9 +71,9 @@ def _mechanism(entry: dict[str, Any]) -> Mechanism:
     if unknown:
         known = ", ".join(Mechanism.__dataclass_fields__)
         raise ValueError(f"mechanism {name}: unknown key {unknown[0]!r}, need one of {known}")
-    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
+    lists: dict[str, Any] = {key: tuple(entry[key]) for key in ("sources", "faults") if key in entry}
     try:
-        return Mechanism(**fields)
+        return Mechanism(**{**entry, **lists})
     except TypeError as error:
         raise ValueError(f"mechanism {name}: {error}") from None
 

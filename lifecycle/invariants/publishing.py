@@ -61,9 +61,10 @@ class WrittenBeforePublished(Invariant):
                 yield self._unfilled(name, name, sent[place.index])
 
     def _unfilled(self, subject: str, target: str, copy: CopyView) -> Violation:
+        article = "an" if copy.kind == "offload" else "a"
         return self.broken(
             subject,
-            f"{target} is filled by a copy ({copy.kind}) that has not arrived",
+            f"{target} is filled by {article} {copy.kind} that has not arrived",
             "a copy that has arrived",
             f"Let the {copy.kind} of {copy.of} be in flight, from {copy.src} to {copy.dst}.",
             f"The tree offers {target} already.",

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from replaylife.lifecycle.names import nearest
@@ -54,13 +54,18 @@ class _Mistake(NamedTuple):
         return self.details["type"]
 
 
-def complaints(document: Document, error: ValidationError) -> list[Problem]:
+def complaints(
+    document: Document, error: ValidationError, schema: type[BaseModel] = ScenarioFile
+) -> list[Problem]:
     """Return one problem for each mistake that the schema found."""
     found = [_locate(document.data, details) for details in error.errors()]
     chosen, merged = _settle_unions(found)
     problems = [
-        Problem(document.line_of(mistake.path), _describe(mistake, merged.get(mistake.path))[:MAX_MESSAGE])
-        for mistake in _without_consequences(chosen)
+        Problem(
+            document.line_of(mistake.path),
+            _describe(mistake, merged.get(mistake.path), schema)[:MAX_MESSAGE],
+        )
+        for mistake in _without_consequences(chosen, schema)
     ]
     return list(dict.fromkeys(problems))
 
@@ -114,27 +119,26 @@ def _settle_unions(mistakes: Sequence[_Mistake]) -> tuple[list[_Mistake], dict[L
     return list(once.values()), merged
 
 
-def _without_consequences(mistakes: Iterable[_Mistake]) -> list[_Mistake]:
+def _without_consequences(mistakes: Iterable[_Mistake], schema: type[BaseModel]) -> list[_Mistake]:
     """Leave out missing keys whose name was only misspelt: the unknown key beside them says so."""
     all_of_them = list(mistakes)
-    unknown = {(m.path[:-1], _suggestion(m)) for m in all_of_them if m.kind == "extra_forbidden"}
+    unknown = {(m.path[:-1], _suggestion(m, schema)) for m in all_of_them if m.kind == "extra_forbidden"}
     return [m for m in all_of_them if not (m.kind == "missing" and (m.path, m.details["loc"][-1]) in unknown)]
 
 
-def _suggestion(mistake: _Mistake) -> str | None:
-    close = re.search(r"did you mean '([^']*)'", _describe(mistake, None))
+def _suggestion(mistake: _Mistake, schema: type[BaseModel]) -> str | None:
+    close = re.search(r"did you mean '([^']*)'", _describe(mistake, None, schema))
     return close[1] if close else None
 
 
-def _describe(mistake: _Mistake, alternatives: Sequence[str] | None) -> str:
+def _describe(mistake: _Mistake, alternatives: Sequence[str] | None, schema: type[BaseModel]) -> str:
     """Say in our words where the mistake is, what was found, what is needed, and the nearest name."""
     details, kind = mistake.details, mistake.kind
     named = [part for part in mistake.path if isinstance(part, str)]
     where = ".".join(named[1:] if named[:1] == ["steps"] and len(named) > 1 else named) or "the file"
     if kind == "extra_forbidden":
-        return (
-            f"unknown key {_short(mistake.path[-1])}{nearest(str(mistake.path[-1]), _siblings(named[:-1]))}"
-        )
+        known = _siblings(named[:-1], schema)
+        return f"unknown key {_short(mistake.path[-1])}{nearest(str(mistake.path[-1]), known)}"
     if kind == "missing":
         missing = str(details["loc"][-1])
         return f"{missing}: missing" if where == "the file" else f"{where}: {missing!r} is missing"
@@ -181,9 +185,9 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _siblings(location: Sequence[str]) -> list[str]:
+def _siblings(location: Sequence[str], schema: type[BaseModel]) -> list[str]:
     """Return the keys that the schema allows at ``location``."""
-    model: Any = ScenarioFile
+    model: Any = schema
     for part in location:
         field = model.model_fields.get(part) if hasattr(model, "model_fields") else None
         model = None if field is None else _model_in(field.annotation)

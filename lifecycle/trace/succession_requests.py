@@ -8,6 +8,7 @@ from replaylife.lifecycle.actions import Abort, AbortCopy, Admit, Finish, Prefil
 from replaylife.lifecycle.events import (
     Accepted,
     AdmissionRejected,
+    Allocated,
     CheckpointCopied,
     CopyStarted,
     Decoded,
@@ -36,7 +37,7 @@ def requests(t: Transition) -> Iterator[Violation]:
             continue
         allowed = RULES[type(t.action)].fields if name in moved else frozenset()
         for changed in differences(was, request):
-            if changed not in allowed:
+            if changed not in allowed and not (changed == "slot" and _takes_its_slot(t, was, request)):
                 old, new = getattr(was, changed), getattr(request, changed)
                 why = "this action does not touch it"
                 yield broken(t, f"request {name}", changed, _brief(new), _brief(old), why)
@@ -64,6 +65,14 @@ def _phases(
 def _arriving(t: Transition) -> set[str]:
     rejected = any(isinstance(event, AdmissionRejected) for event in t.events)
     return {t.action.request} if isinstance(t.action, Admit) and not rejected else set()
+
+
+def _takes_its_slot(t: Transition, was: RequestView, request: RequestView) -> bool:
+    """Whether a request without a slot takes a free one: some engines wait until its first chunk."""
+    return was.slot is None and any(
+        isinstance(event, Allocated) and (event.slot, event.holder) == (request.slot, request.id)
+        for event in t.events
+    )
 
 
 def _brief(value: object) -> str:

@@ -83,6 +83,7 @@ UNDER_OVERLAP = {
     "draft": 10.0,
     "probe": 1.5,
     "retract": 1.2,
+    "end_session": 2.0,
 }
 ON_A_GRID = {"checkpoint": 4.0}
 

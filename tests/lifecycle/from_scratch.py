@@ -132,6 +132,7 @@ def _request(request: Any) -> RequestView:
         kv_tokens=request.kv_tokens,
         pending_cow=tuple(request.pending_cow) if request.pending_cow else None,
         copies=request.copies,
+        drafts=request.drafts,
     )
 
 

@@ -266,10 +266,10 @@ def test_the_tree_does_what_its_naive_twin_does() -> None:
         "clone",
         "host copy",
         "host hit",
-        "host eviction",
-        "release",
     ):
-        assert machine.ran[event] >= 40, machine.ran
+        assert machine.ran[event] >= 60, machine.ran
+    for rarer in ("host eviction", "release"):
+        assert machine.ran[rarer] >= 20, machine.ran
 
 
 @pytest.mark.parametrize("tree", FAULTY, ids=lambda tree: tree.__name__)

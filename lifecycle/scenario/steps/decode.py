@@ -11,7 +11,6 @@ from replaylife.lifecycle.scenario.fields import Name, Tokens
 from replaylife.lifecycle.scenario.steps.base import StepBody
 
 if TYPE_CHECKING:
-    from replaylife.lifecycle.actions import Action
     from replaylife.lifecycle.scenario.scene import Scene
     from replaylife.lifecycle.scenario.stage import Stage
 
@@ -50,12 +49,14 @@ class Decode(StepBody):
         for number in range(1, self.n + 1):
             yield actions.Forward((self.request,))
             if self.retract_every is not None and number % self.retract_every == 0 and number < self.n:
-                yield from self._leave_and_return(scene)
+                yield from _leave_and_return(self.request, scene)
 
-    def _leave_and_return(self, scene: Scene) -> Iterator[Action]:
-        yield actions.Retract(self.request)
-        yield actions.Admit(self.request, tuple(scene.transcripts[self.request]))
-        request = scene.snapshot.request(self.request)
-        if request is None:
-            raise ActionRefused(f"decode {self.request}: its return was rejected; leave it more room")
-        yield actions.Prefill(self.request, request.prompt_len - request.executed)
+
+def _leave_and_return(name: str, scene: Scene) -> Iterator[actions.Action]:
+    """Retract a request and bring it back at once; what was not kept of it is prefilled again."""
+    yield actions.Retract(name)
+    yield actions.Admit(name, tuple(scene.transcripts[name]))
+    request = scene.snapshot.request(name)
+    if request is None:
+        raise ActionRefused(f"decode {name}: its return was rejected; leave it more room")
+    yield actions.Prefill(name, request.prompt_len - request.executed)

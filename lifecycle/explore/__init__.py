@@ -1,0 +1,1 @@
+"""The explorer: every state that a small world can reach, breadth-first, through the engine's own code."""

@@ -1,0 +1,259 @@
+"""Breadth-first search through every state of a world, each transition checked."""
+
+from __future__ import annotations
+
+import gc
+import time
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from replaylife.lifecycle.explore.fingerprint import fingerprint_of
+from replaylife.lifecycle.explore.kinds import Option
+from replaylife.lifecycle.explore.schema import Scope
+from replaylife.lifecycle.explore.world import Place, World
+from replaylife.lifecycle.invariants import Checker
+from replaylife.lifecycle.protocol import ActionRefused
+from replaylife.lifecycle.snapshot import Transition, Violation
+from replaylife.lifecycle.wander.moves import Move
+from replaylife.lifecycle.wander.situations import SITUATIONS, situations_of
+
+NO_PARENT = 2**32 - 1
+BREAKDOWNS = (ValueError, KeyError, RuntimeError, IndexError, AssertionError)
+TICK = 1024  # transitions between two looks at the clock
+
+
+class Ending(Enum):
+    """Why a search ended."""
+
+    EXHAUSTED = "exhausted"
+    VIOLATION = "violation"
+    BUDGET = "budget"
+    INTERRUPTED = "interrupted"
+
+
+class Trouble(NamedTuple):
+    """A transition that broke something: from state ``parent`` by ``move``.
+
+    ``violations`` is empty, and ``breakdown`` says what was raised, where the engine itself broke down.
+    """
+
+    parent: int
+    kind: str
+    move: Move
+    transition: Transition | None
+    violations: tuple[Violation, ...]
+    breakdown: str = ""
+
+
+class Edge(NamedTuple):
+    """One transition of the state graph; ``target`` is ``None`` where it broke something."""
+
+    source: int
+    target: int | None
+    kind: str
+    move: Move
+
+
+@dataclass(slots=True)
+class Found:
+    """What a search has seen: counts, and how each state was reached first.
+
+    State 0 is the beginning; ``parents`` and ``via`` have the state before each and the number of its move in
+    ``moves``. ``depth`` is the length of the longest shortest path, ``cut`` the states at the scope's depth
+    bound that were not gone on from.
+    """
+
+    parents: array[int] = field(default_factory=lambda: array("I", [NO_PARENT]))
+    via: array[int] = field(default_factory=lambda: array("I", [0]))
+    moves: list[Move] = field(default_factory=list)
+    transitions: int = 0
+    refused: int = 0
+    depth: int = 0
+    cut: int = 0
+    levels: list[int] = field(default_factory=lambda: [1])
+    kinds: Counter[str] = field(default_factory=Counter)
+    situations: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(SITUATIONS, 0)))
+    troubles: list[Trouble] = field(default_factory=list)
+    ending: Ending = Ending.EXHAUSTED
+    seconds: float = 0.0
+    _numbers: dict[Move, int] = field(default_factory=dict)
+
+    @property
+    def states(self) -> int:
+        """Distinct states."""
+        return len(self.parents)
+
+    def path(self, state: int) -> list[Move]:
+        """Return the moves of a shortest path to a state."""
+        moves: list[Move] = []
+        while self.parents[state] != NO_PARENT:
+            moves.append(self.moves[self.via[state]])
+            state = self.parents[state]
+        return moves[::-1]
+
+    def way_to(self, trouble: Trouble) -> list[Move]:
+        """Return the moves of a shortest path through a trouble."""
+        return [*self.path(trouble.parent), trouble.move]
+
+    def add(self, parent: int, move: Move) -> int:
+        """Book a new state; return its number."""
+        number = self._numbers.get(move)
+        if number is None:
+            number = self._numbers[move] = len(self.moves)
+            self.moves.append(move)
+        self.parents.append(parent)
+        self.via.append(number)
+        return len(self.parents) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Where a search stops though there is more; ``None`` where nothing bounds it."""
+
+    states: int | None = None
+    seconds: float | None = None
+
+
+@contextmanager
+def _few_collections() -> Iterator[None]:
+    """Have the collector look at young objects only: the many old ones hold each other for good reason."""
+    before = gc.get_threshold()
+    gc.set_threshold(20_000, 1_000_000, 1_000_000)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+class Search:
+    """Explores one scope. ``found`` is complete as far as :meth:`run` has come, also after an interrupt.
+
+    With ``stop`` the search ends at the first violation, which no shorter path has; otherwise it goes on, and
+    never from a state that a violating transition leads to. ``told`` is called about every second; ``edge``
+    with every transition.
+    """
+
+    def __init__(
+        self,
+        scope: Scope,
+        faults: tuple[str, ...] = (),
+        *,
+        budget: Budget | None = None,
+        symmetry: bool | None = None,
+        stop: bool = True,
+        told: Callable[[Found], None] | None = None,
+        edge: Callable[[Edge], None] | None = None,
+    ) -> None:
+        self.scope, self.world = scope, World(scope, faults, symmetry=symmetry)
+        self.found = Found()
+        self._budget, self._stop = budget or Budget(), stop
+        self._told, self._edge = told, edge
+        self._checker = Checker(self.world.engine.capabilities)
+        self._fingerprint = fingerprint_of(self.world)
+        self._seen: dict[bytes, int] = {}
+        self._begun = self._last_told = 0.0
+
+    def run(self) -> Found:
+        """Search until nothing new can happen, something breaks, or a budget is spent."""
+        self._begun = self._last_told = time.monotonic()
+        try:
+            with _few_collections():
+                self.found.ending = self._levels()
+        except KeyboardInterrupt:
+            self.found.ending = Ending.INTERRUPTED
+        self.found.seconds = time.monotonic() - self._begun
+        return self.found
+
+    def _levels(self) -> Ending:
+        found = self.found
+        self._seen[self._fingerprint()] = 0
+        level = [(0, self.world.save())]
+        while level:
+            if self.scope.depth is not None and found.depth >= self.scope.depth:
+                found.cut = len(level)
+                break
+            following: list[tuple[int, Place]] = []
+            level.reverse()
+            while level:
+                number, place = level.pop()  # let go of as soon as it has been gone on from
+                ending = self._expand(number, place, following)
+                if ending is not None:
+                    return ending
+            if following:
+                found.depth += 1
+                found.levels.append(len(following))
+            level = following
+        return Ending.VIOLATION if found.troubles else Ending.EXHAUSTED
+
+    def _expand(self, number: int, place: Place, following: list[tuple[int, Place]]) -> Ending | None:
+        """Take every action that is possible in one state."""
+        world, found = self.world, self.found
+        world.load(place)
+        for kind, option in list(world.options()):
+            world.load(place)
+            try:
+                transition = world.apply(kind, option.action, found.depth + 1)
+            except ActionRefused:
+                found.refused += 1
+                continue
+            except BREAKDOWNS as error:
+                world.memento.broken()
+                self._count(kind)
+                self._trouble(
+                    Trouble(number, kind, option.move, None, (), f"{type(error).__name__}: {error}")
+                )
+                if self._stop:
+                    return Ending.VIOLATION
+                continue
+            self._count(kind)
+            found.situations.update(situations_of(transition))
+            violations = self._checker.check(transition)
+            if violations:
+                self._trouble(Trouble(number, kind, option.move, transition, violations))
+                if self._stop:
+                    return Ending.VIOLATION
+                continue
+            self._arrive(number, kind, option, following)
+            if self._spent():
+                return Ending.BUDGET
+        return None
+
+    def _count(self, kind: str) -> None:
+        self.found.transitions += 1
+        self.found.kinds[kind] += 1
+
+    def _arrive(self, number: int, kind: str, option: Option, following: list[tuple[int, Place]]) -> None:
+        key = self._fingerprint()
+        target = self._seen.get(key)
+        if target is None:
+            target = self._seen[key] = self.found.add(number, option.move)
+            following.append((target, self.world.save()))
+        if self._edge is not None:
+            self._edge(Edge(number, target, kind, option.move))
+
+    def _trouble(self, trouble: Trouble) -> None:
+        self.found.troubles.append(trouble)
+        if self._edge is not None:
+            self._edge(Edge(trouble.parent, None, trouble.kind, trouble.move))
+
+    def _spent(self) -> bool:
+        budget, found = self._budget, self.found
+        if budget.states is not None and found.states >= budget.states:
+            return True
+        if found.transitions % TICK:
+            return False
+        now = time.monotonic()
+        if self._told is not None and now - self._last_told >= 1:
+            self._last_told, found.seconds = now, now - self._begun
+            self._told(found)
+        return budget.seconds is not None and now - self._begun >= budget.seconds
+
+
+def never(scope: Scope, found: Found) -> list[str]:
+    """Return the situations that a scope must reach and a search has not."""
+    return [name for name in scope.reaches if not found.situations[name]]
