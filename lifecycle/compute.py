@@ -68,7 +68,7 @@ class HashCompute:
         sampled = request.tokens[request.executed]
         absorbed, reply = request.absorbed.then(sampled), []
         for _ in range(window - 1):
-            reply.append(self._next(absorbed))
+            reply.append(next_token(absorbed, self._vocab))
             absorbed = absorbed.then(reply[-1])
         return drafted(sampled, reply, keep, self._vocab)
 
@@ -80,7 +80,7 @@ class HashCompute:
         sampled = []
         for token in tokens:
             absorbed = absorbed.then(token)
-            sampled.append(self._next(absorbed))
+            sampled.append(next_token(absorbed, self._vocab))
         return tuple(sampled)
 
     def measure(self, after: Snapshot, changed: Changed) -> tuple[Measurement, ...]:  # noqa: ARG002

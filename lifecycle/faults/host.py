@@ -98,6 +98,7 @@ TRANSFER_LISTS_RING = Fault(
     mixin=_RingListed,
     ledger=("ring-stays-home",),
     numeric=(),
+    damage="what is sent too much is never read: the receiver's cursor is its own",
 )
 
 HOST_COPY_OF_REUSED_SLOT = Fault(
@@ -173,4 +174,5 @@ CANCEL_LEAKS_HOST_COPY = Fault(
     mixin=_CancelLeaks,
     ledger=("slot-has-one-owner",),
     numeric=(),
+    damage="a leak: no state is wrong, host memory has room for one fewer",
 )

@@ -180,6 +180,7 @@ KEEPS_ONE_TOO_MANY = Fault(
     mixin=_KeepsOneTooMany,
     ledger=("kept-as-sampled",),
     numeric=(),
+    damage="the reply is wrong and its logits are not: they belong to the tokens that were kept",
 )
 
 COUNTS_FOLLOW_ROWS = Fault(
@@ -195,6 +196,7 @@ COUNTS_FOLLOW_ROWS = Fault(
     mixin=_CountsFollowRows,
     ledger=("kept-as-sampled",),
     numeric=(),
+    damage="the reply is wrong and its logits are not: they belong to the tokens that were kept",
 )
 
 WINDOW_CURSORS_OF_OTHER_ROWS = Fault(
@@ -225,4 +227,5 @@ ENDS_INSIDE_WINDOW = Fault(
     mixin=_EndsInsideWindow,
     ledger=("checkpoint-immutable", "components-agree", "cursor-in-range", "slots-conserved"),
     numeric=("state-matches-oracle",),
+    damage="a hit copies the checkpoint, which is right: cursor and live window are wrong beside it",
 )

@@ -64,7 +64,7 @@ def catalogue() -> Iterator[str]:
 COUNTED = {
     "faults": "are seeded faults",
     "needs": "need what the engine does not have yet",
-    "silent": "break no rule, and are silence",
+    "silent": "break no rule of the lifecycle",
     "outside": "are outside of the model",
 }
 

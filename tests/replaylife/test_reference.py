@@ -92,7 +92,7 @@ def test_an_invariant_names_exactly_the_faults_that_trip_it() -> None:
     assert isinstance(document, dict)
     (meaning,) = document["meanings"]
     assert meaning["tripped_by"] == [f.id for f in FAULTS.values() if "ring-owned" in f.ledger]
-    assert meaning["scenario"] == "cursor-advances-per-layer", "the shortest of theirs"
+    assert meaning["scenario"] == "phantom-record-per-window", "the shortest of theirs"
 
 
 @pytest.mark.parametrize("kind", ["fault", "invariant"])
