@@ -11,6 +11,7 @@ from replaylife.lifecycle.scenario.fields import Name, Tokens
 from replaylife.lifecycle.scenario.steps.base import StepBody
 
 if TYPE_CHECKING:
+    from replaylife.lifecycle.actions import Action
     from replaylife.lifecycle.scenario.scene import Scene
     from replaylife.lifecycle.scenario.stage import Stage
 
