@@ -159,7 +159,7 @@ def completed(words: str, shell: str = "bash") -> list[str]:
 
 
 def test_commands_are_completed() -> None:
-    assert completed("replaylife ex") == ["plain,explain"]
+    assert completed("replaylife expla") == ["plain,explain"]
     assert completed("replaylife zz") == []
 
 
