@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from replaylife.lifecycle.explore.schema import Scope
-from replaylife.lifecycle.wander.moves import Open, Passage
+from replaylife.lifecycle.scenario.fields import Text
 from replaylife.lifecycle.scenario.prompts import text
+from replaylife.lifecycle.wander.moves import Open, Passage
 from replaylife.pool import EMPTY, Fold
 
 IDLE, RUNNING, REJECTED, RETRACTED, OVER = range(5)
@@ -77,9 +78,11 @@ def conversations(scope: Scope) -> tuple[Conversation, ...]:
     return tuple(made)
 
 
-def _passages(prompt: object) -> tuple[Passage, ...]:
+def _passages(prompt: int | list[int | Text]) -> tuple[Passage, ...]:
     parts = prompt if isinstance(prompt, list) else [prompt]
-    return tuple(Passage(part) if isinstance(part, int) else Passage(part.tokens, part.text) for part in parts)
+    return tuple(
+        Passage(part) if isinstance(part, int) else Passage(part.tokens, part.text) for part in parts
+    )
 
 
 class Label(NamedTuple):
@@ -122,7 +125,9 @@ class Lineage:
             label = known
         return at
 
-    def label_of(self, who: Conversation, tokens: tuple[int, ...], bounds: tuple[tuple[int, int], ...]) -> Label:
+    def label_of(
+        self, who: Conversation, tokens: tuple[int, ...], bounds: tuple[tuple[int, int], ...]
+    ) -> Label:
         """Return the label of a conversation's tokens, learning them if they are new."""
         key = (who.index, tokens)
         known = self._wholes.get(key)

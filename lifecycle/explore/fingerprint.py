@@ -1,14 +1,14 @@
 """When two states are one: fingerprints of a world, with and without regard to who is who.
 
-Both leave out what no later action and no invariant can tell apart: absolute step numbers and clocks (only their
-order counts), what is shown and never decided on (the step that published a node), the order of rows in the last
-batch (rows reach kernels only).
+Both leave out what no later action and no invariant can tell apart: absolute step numbers and clocks (only
+their order counts), what is shown and never decided on (the step that published a node), the order of rows in
+the last batch (rows reach kernels only).
 
-:class:`Exact` keeps everything else by name and number. :class:`Reduced` also forgets the numbers of slots and
-nodes, which of several alike conversations is which, and what lies in slots that are written before they are read
-(free ones, the destination of a copy that has not run, track slots without a stamp); of those it keeps the cursor.
-Where a conversation refers to something of another, and so cannot be told apart from it by itself, it keeps the
-names: then fewer states are one, never more.
+:class:`Exact` keeps everything else by name and number. :class:`Reduced` also forgets the numbers of slots
+and nodes, which of several alike conversations is which, and what lies in slots that are written before they
+are read (free ones, the destination of a copy that has not run, track slots without a stamp); of the free ones
+it keeps the cursor. Where a conversation refers to something of another, and so cannot be told apart from it by
+itself, it keeps the names: then fewer states are one, never more.
 """
 
 from __future__ import annotations
@@ -28,7 +28,17 @@ from replaylife.pool import Fold
 Fingerprint: TypeAlias = Callable[[], bytes]
 
 _NORMALISED = {
-    *("_action", "_grid", "published", "rejected", "retracted", "capacity", "num_taken", "_clock", "_next_id"),
+    *(
+        "_action",
+        "_grid",
+        "published",
+        "rejected",
+        "retracted",
+        "capacity",
+        "num_taken",
+        "_clock",
+        "_next_id",
+    ),
     *("_slots", "num_kv_tokens", "page_size", "_heap", "_queued", "step", "tensors", "write_pos", "logging"),
     *("_free", "num_slots", "_number", "_order", "_vocab", "_ring_length", "_track_point", "_tracks", "grid"),
 }
@@ -78,7 +88,9 @@ class Exact:
     def __call__(self) -> bytes:
         """Return the fingerprint of the present state."""
         world, snap = self.world, self.world.snapshot
-        steps = {step.executed_at: k for k, step in enumerate(snap.in_flight, 1) if step.executed_at is not None}
+        steps = {
+            step.executed_at: k for k, step in enumerate(snap.in_flight, 1) if step.executed_at is not None
+        }
         keys = {node.id: tuple(node.key) for node in snap.nodes}
         store = world.engine.store
         return digest(
@@ -88,7 +100,11 @@ class Exact:
                     tuple(self._node(node, keys) for node in _by_use(snap.nodes)),
                     tuple(self._request(request, keys) for request in world.engine.requests.values()),
                     tuple((s.rows, s.copies, s.executed_at is None) for s in snap.in_flight),
-                    tuple((p.published, tuple(map(tuple, p.copies))) for s in world.engine.stepper.in_flight for p in s.rows),
+                    tuple(
+                        (p.published, tuple(map(tuple, p.copies)))
+                        for s in world.engine.stepper.in_flight
+                        for p in s.rows
+                    ),
                     snap.free_slots,
                     snap.kv_free,
                     tuple(sorted(store.retracted.items())),
@@ -101,7 +117,7 @@ class Exact:
             )
         )
 
-    def _slot(self, index: int, steps: dict[int | None, int]) -> tuple[Any, ...]:
+    def _slot(self, index: int, steps: dict[int, int]) -> tuple[Any, ...]:
         entry = self.world.engine.store.pool.ledger.slots[index]
         ring = tuple(None if record is None else tuple(record) for record in entry.ring)
         folds = (tuple(entry.temporal), tuple(entry.conv), tuple(entry.conv_checkpoint or ()))
@@ -138,7 +154,9 @@ class Reduced:
         world, snap = self.world, self.world.snapshot
         self._odd = []
         flight = snap.in_flight
-        self._steps = {s.executed_at: k for k, s in enumerate(flight, 1) if s.executed_at is not None} if flight else {}
+        self._steps = (
+            {s.executed_at: k for k, s in enumerate(flight, 1) if s.executed_at is not None} if flight else {}
+        )
         ranks: dict[int | None, int] = {}
         places: list[list[int]] = [[] for _ in world.cast]
         skeleton: list[Any] = [snap.kv_free, world.counts, self._extras.read()]
@@ -183,7 +201,7 @@ class Reduced:
         return kind
 
     def _cached(self, slot: SlotView, key: Fold) -> Any:
-        """What a state in the tree holds: 1 where all of it is what the key says, no step in flight wrote it."""
+        """What a state in the tree holds: 1 where that is what the key says and no step in flight wrote it."""
         written = self._steps.get(slot.written, 0)
         if slot.temporal == key == slot.conv and slot.conv_checkpoint in (None, key) and not slot.write_pos:
             return 1 + written
@@ -193,7 +211,9 @@ class Reduced:
 
     # -- conversations -------------------------------------------------------------------------------
 
-    def _own(self, index: int, progress: Progress, places: tuple[int, ...], ranks: dict[int | None, int]) -> bytes:
+    def _own(
+        self, index: int, progress: Progress, places: tuple[int, ...], ranks: dict[int | None, int]
+    ) -> bytes:
         world = self.world
         who = world.people[index]
         status, turn, tokens, _, away = progress
@@ -222,8 +242,17 @@ class Reduced:
 
     def _request(self, index: int, request: Request, ranks: dict[int | None, int]) -> tuple[Any, ...]:
         snap, cow = self.world.snapshot, request.pending_cow
-        executed = {c.dst for s in self.world.engine.stepper.in_flight if s.executed_at is not None
-                    for row in s.rows for c in row.copies} if self._steps else ()
+        executed = (
+            {
+                c.dst
+                for s in self.world.engine.stepper.in_flight
+                if s.executed_at is not None
+                for row in s.rows
+                for c in row.copies
+            }
+            if self._steps
+            else ()
+        )
         source: Any = 0
         if cow is not None:
             source = next((ranks[n.id] for n in snap.nodes if n.state == cow.src), None)

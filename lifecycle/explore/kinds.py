@@ -78,9 +78,7 @@ def _waiting(world: World) -> Iterator[RequestView]:
 
 def _decoding(world: World) -> list[RequestView]:
     views = world.snapshot.requests
-    return [
-        v for v in views if v.scheduled >= v.prompt_len and v.phase != "closing" and world.may_decode(v)
-    ]
+    return [v for v in views if v.scheduled >= v.prompt_len and v.phase != "closing" and world.may_decode(v)]
 
 
 def _chunks(world: World, view: RequestView) -> list[int]:

@@ -56,7 +56,7 @@ def parse_scope(raw: bytes, path: str) -> Scope:
 
 
 def _alike_beginnings(document: Document, scope: Scope) -> list[Problem]:
-    """Own tokens that begin alike by chance would be shared in the tree, and alike conversations differ by it."""
+    """Own tokens that begin alike by chance would be shared, and alike conversations not be alike."""
     model = ModelConfig()
     seen: dict[int, str] = {}
     problems = []

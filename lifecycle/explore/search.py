@@ -204,12 +204,15 @@ class Search:
             except BREAKDOWNS as error:
                 world.memento.broken()
                 self._count(kind)
-                self._trouble(Trouble(number, kind, option.move, None, (), f"{type(error).__name__}: {error}"))
+                self._trouble(
+                    Trouble(number, kind, option.move, None, (), f"{type(error).__name__}: {error}")
+                )
                 if self._stop:
                     return Ending.VIOLATION
                 continue
             self._count(kind)
             found.situations.update(situations_of(transition))
+            found.situations["rejected-tried-again"] += kind == "retry"
             violations = self._checker.check(transition)
             if violations:
                 self._trouble(Trouble(number, kind, option.move, transition, violations))

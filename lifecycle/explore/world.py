@@ -26,7 +26,6 @@ from replaylife.lifecycle.factory import EngineFactory
 from replaylife.lifecycle.protocol import transit
 from replaylife.lifecycle.snapshot import RequestView, Snapshot, Transition
 
-
 ENDS = frozenset({"finish", "abort", "retract", "commit"})
 """Kinds of actions in which a request may end."""
 
@@ -157,7 +156,7 @@ class World:
         self._set(who, Progress(turned_away if rejected else RUNNING, was.turn, tokens, bounds, rejected))
 
     def _ended(self, event: Finished | Released) -> None:
-        """Keep what the host has seen of the tokens, nothing cut within the prompt; none if this was the end."""
+        """Keep what the host has seen of the tokens, nothing cut within the prompt; none if this is the end."""
         who = self._who[event.request]
         was = self.cast[who.index]
         tokens, known = self._tokens_before.get(event.request, was.tokens), event.committed + 1
@@ -166,7 +165,9 @@ class World:
             more = was.turn + 1 < len(who.turns)
             progress = Progress(IDLE, was.turn + 1, tokens, was.bounds) if more else Progress(OVER)
         else:
-            progress = Progress(RETRACTED, was.turn, tokens, was.bounds) if event.retracted else Progress(OVER)
+            progress = (
+                Progress(RETRACTED, was.turn, tokens, was.bounds) if event.retracted else Progress(OVER)
+            )
         self._set(who, progress)
 
     def _set(self, who: Conversation, progress: Progress) -> None:

@@ -24,8 +24,8 @@ SCOPE is a file, or the name of a shipped scope (replaylife explore no-buffer-sm
 scopes are listed. It says which conversations may come, what may happen to them, and what the pool is
 (docs/explore.md). States that differ only in the names of slots and alike requests count once.
 
-The search is breadth-first: what it finds first is a shortest way to a violation. --out writes it as a scenario
-that 'replaylife run' plays on real tensors, with one more turn, in which the damage shows.
+The search is breadth-first: what it finds first is a shortest way to a violation. --out writes it as a
+scenario that 'replaylife run' plays on real tensors, with one more turn, in which the damage shows.
 
 \b
 Exit codes:
@@ -41,7 +41,7 @@ Exit codes:
   depth, levels, cut, seconds, actions, situations, never, violations (moves,
   invariant, subject, found, expected, proof, breakdown, scenario)
 
---graph FILE writes the whole state graph of a small scope (.graphml, or .dot), which a violation does not end.
+--graph FILE writes the whole state graph of a small scope (.graphml, or .dot); a violation does not end it.
 """
 
 
@@ -62,7 +62,10 @@ def _complete_scopes(
 )  # fmt: skip
 @click.option("--max-states", type=click.IntRange(min=1), metavar="N", help="Stop at so many states.")
 @click.option(
-    "--max-seconds", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Stop after so many seconds."
+    "--max-seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="S",
+    help="Stop after so many seconds.",
 )
 @click.option("--no-symmetry", is_flag=True, help="Tell slots and alike requests apart by their names.")
 @click.option(
@@ -72,7 +75,9 @@ def _complete_scopes(
 @click.option("--out", metavar="FILE", help="Write what was found as a scenario.")
 @click.option("--trace", metavar="FILE", help="Record that scenario's run in FILE (see 'replaylife check').")
 @click.option("--graph", metavar="FILE", help="Write the state graph (.graphml or .dot).")
-@click.option("--force", is_flag=True, help="Let --out, --trace and --graph replace files that are not empty.")
+@click.option(
+    "--force", is_flag=True, help="Let --out, --trace and --graph replace files that are not empty."
+)
 def command(scope: str | None, faults: tuple[str, ...], form: str, **options: Any) -> None:
     """Explore a scope; the parsed arguments come from click."""
     from replaylife.cli.explore_report import json_report, listing, text_report
@@ -118,7 +123,9 @@ def _check(faults: tuple[str, ...], options: dict[str, Any]) -> None:
             continue
         path = Path(given)
         if path.is_dir() or not path.parent.is_dir():
-            raise CannotWork(f"--{name} {given}: cannot be written there; name a file in a directory that exists")
+            raise CannotWork(
+                f"--{name} {given}: cannot be written there; name a file in a directory that exists"
+            )
         if path.is_file() and path.stat().st_size and not options["force"]:
             raise CannotWork(f"--{name} {given}: exists and is not empty; choose another name, or --force")
     if options["graph"] is not None and Path(options["graph"]).suffix not in (".graphml", ".dot"):
@@ -138,7 +145,9 @@ def _read(argument: str) -> Scope:
             return shipped_scope(argument)
         if not Path(argument).exists():
             kind = "file" if argument.endswith(SUFFIXES) else "file and no shipped scope"
-            raise CannotWork(f"no {kind} is named {argument!r}{nearest(Path(argument).stem or argument, shipped)}")
+            raise CannotWork(
+                f"no {kind} is named {argument!r}{nearest(Path(argument).stem or argument, shipped)}"
+            )
         return load_scope(Path(argument))
     except ScenarioError as error:
         raise CannotWork(str(error), error.path, error.problems) from None

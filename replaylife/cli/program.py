@@ -22,7 +22,9 @@ class Entry(NamedTuple):
 COMMANDS = {
     "run": Entry("replaylife.cli.run", "Play scenarios, check every step, print what happens."),
     "check": Entry("replaylife.cli.check", "Judge recorded traces again, from what they say alone."),
-    "explore": Entry("replaylife.cli.explore", "Go through every state of a small world, and check every step."),
+    "explore": Entry(
+        "replaylife.cli.explore", "Go through every state of a small world, and check every step."
+    ),
     "schema": Entry("replaylife.cli.schema", "Print the JSON Schema of scenario files, or of traces."),
     "scenarios": Entry("replaylife.cli.scenarios", "List the shipped scenarios."),
     "faults": Entry("replaylife.cli.faults", "List the faults that can be seeded, and what catches them."),

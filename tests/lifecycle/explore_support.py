@@ -42,7 +42,12 @@ def picture(thing: Any, seen: dict[int, int] | None = None) -> Any:
     if isinstance(thing, set):
         return ("set", *sorted(map(repr, thing)))
     names = [*getattr(thing, "__dict__", ())]
-    names += [name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ()) if hasattr(thing, name)]
+    names += [
+        name
+        for kind in type(thing).__mro__
+        for name in getattr(kind, "__slots__", ())
+        if hasattr(thing, name)
+    ]
     kept = sorted(set(names) - PASSING)
     return (type(thing).__name__, *[(name, picture(getattr(thing, name), seen)) for name in kept])
 

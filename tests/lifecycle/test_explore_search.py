@@ -92,9 +92,9 @@ def test_a_search_gives_the_same_twice() -> None:
 
 def test_merging_states_that_differ_hides_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted reduction forgets cursors: the search then misses what it finds with the true one."""
-    fault = ("cursor-survives-reuse",)
+    seeded = ("cursor-survives-reuse",)
     small = scope(actions=["admit", "prefill", "decode", "abort"], cache={"slots": 3, "ring_length": 3})
-    assert Search(small, fault).run().ending is Ending.VIOLATION
+    assert Search(small, seeded).run().ending is Ending.VIOLATION
     told_apart = Reduced.__call__
 
     def forgetful(self: Reduced) -> bytes:
@@ -110,7 +110,7 @@ def test_merging_states_that_differ_hides_a_fault(monkeypatch: pytest.MonkeyPatc
                 object.__setattr__(views[slot], "write_pos", pool.pending(slot))
 
     monkeypatch.setattr(Reduced, "__call__", forgetful)
-    assert Search(small, fault).run().ending is Ending.EXHAUSTED
+    assert Search(small, seeded).run().ending is Ending.EXHAUSTED
 
 
 # -- what is found -------------------------------------------------------------------------------------
@@ -187,7 +187,10 @@ def test_what_is_found_is_a_scenario_that_plays_the_same(fault: str, tmp_path: P
     verdict = Player(scenario, EngineFactory(config, scenario.faults).build()).run()
     first = min(step for step, _ in verdict.violations)
     assert first == SHORTEST[fault][1]
-    assert verdict.violations[0][1].invariant == explored(*SHORTEST[fault][:1], fault).troubles[0].violations[0].invariant
+    assert (
+        verdict.violations[0][1].invariant
+        == explored(*SHORTEST[fault][:1], fault).troubles[0].violations[0].invariant
+    )
 
 
 def test_on_real_tensors_the_damage_is_in_the_logits_of_turn_two(tmp_path: Path) -> None:
@@ -275,7 +278,10 @@ def test_the_graph_can_be_written_and_read(tmp_path: Path) -> None:
 
     graph, _ = state_graph(TINY)
     write_graph(graph, tmp_path / "g.graphml")
-    assert nx.read_graphml(tmp_path / "g.graphml", force_multigraph=True).number_of_edges() == graph.number_of_edges()
+    assert (
+        nx.read_graphml(tmp_path / "g.graphml", force_multigraph=True).number_of_edges()
+        == graph.number_of_edges()
+    )
     write_graph(graph, tmp_path / "g.dot")
     assert (tmp_path / "g.dot").read_text().count("->") == graph.number_of_edges()
     with pytest.raises(ValueError, match=r"need .graphml or .dot"):
@@ -288,7 +294,10 @@ GOOD = "title: t\nconversations:\n  - {name: a, turns: [{prompt: 2}]}\nactions: 
 BAD = {
     "an unknown key": (GOOD + "dept: 3\n", r"x:5: unknown key 'dept'; did you mean 'depth'"),
     "an unknown action": (GOOD.replace("admit", "admitt"), r"x:4: .*admitt.*did you mean 'admit'"),
-    "a name twice": (GOOD.replace("actions", "  - {name: a, turns: [{prompt: 3}]}\nactions"), r"x:.*there twice"),
+    "a name twice": (
+        GOOD.replace("actions", "  - {name: a, turns: [{prompt: 3}]}\nactions"),
+        r"x:.*there twice",
+    ),
     "a bound on no action": (GOOD + "at_most: {abort: 1}\n", "not among the actions"),
     "overlap left out": (GOOD.replace("[admit]", "[admit, commit]"), "needs cache.overlap: on"),
     "no conversations": ("title: t\nactions: [admit]\n", "conversations: missing"),
