@@ -7,8 +7,8 @@ the last batch (rows reach kernels only).
 :class:`Exact` keeps everything else by name and number. :class:`Reduced` also forgets the numbers of slots
 and nodes, which of several alike conversations is which, and what lies in slots that are written before they
 are read (free ones, the destination of a copy that has not run, track slots without a stamp); of the free
-ones it keeps the cursor. Where a conversation refers to something of another, and so cannot be told apart from
-it by itself, it keeps the names: then fewer states are one, never more.
+ones it keeps the cursor. Where a conversation refers to something of another, and so cannot be told apart
+from it by itself, it keeps the names: then fewer states are one, never more.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ class Reduced:
         return kind
 
     def _cached(self, slot: SlotView, key: Fold) -> Any:
-        """What a cached state holds: 1 where that is what the key says, and no step in flight wrote it."""
+        """What a cached state holds: 1 where it is what the key says, and no step in flight wrote it."""
         written = self._steps.get(slot.written, 0)
         if slot.temporal == key == slot.conv and slot.conv_checkpoint in (None, key) and not slot.write_pos:
             return 1 + written
