@@ -1,9 +1,9 @@
-"""How many distinct states a second and core the explorer sees, all invariants on, and what one of them weighs.
+"""How many distinct states a second and core the explorer sees, all invariants on, and what one weighs.
 
 Run: OMP_NUM_THREADS=1 python bench/explore_speed.py
 
-CPU time of one process, best of several runs. bench/ledger_speed.py says what the bare engine does on the same
-machine: a search adds going back, fingerprints and counts to every checked action.
+CPU time of one process, best of several runs. bench/ledger_speed.py says what the bare engine does on the
+same machine: a search adds going back, fingerprints and counts to every checked action.
 """
 
 from __future__ import annotations
@@ -48,9 +48,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--profile", action="store_true", help="where the time goes")
     args = parser.parse_args()
-    print(
-        f"{'scope':26} {'states':>8} {'transitions':>12} {'states/s':>10} {'transitions/s':>14} {'bytes/state':>12}"
-    )
+    print("scope                        states  transitions   states/s  transitions/s  bytes/state")
     for name in SCOPES:
         scope = shipped_scope(name)
         runs = [timed(scope, args.states) for _ in range(args.repeats)]

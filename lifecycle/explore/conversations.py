@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from replaylife.lifecycle.explore.schema import Scope
+from replaylife.lifecycle.scenario.fields import Text
 from replaylife.lifecycle.scenario.prompts import text
 from replaylife.lifecycle.wander.moves import Open, Passage
 from replaylife.pool import EMPTY, Fold
@@ -77,7 +78,7 @@ def conversations(scope: Scope) -> tuple[Conversation, ...]:
     return tuple(made)
 
 
-def _passages(prompt: object) -> tuple[Passage, ...]:
+def _passages(prompt: int | list[int | Text]) -> tuple[Passage, ...]:
     parts = prompt if isinstance(prompt, list) else [prompt]
     return tuple(
         Passage(part) if isinstance(part, int) else Passage(part.tokens, part.text) for part in parts

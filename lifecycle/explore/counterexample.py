@@ -23,8 +23,8 @@ OWN = 3  # tokens that they add
 class Counterexample:
     """The shortest path to a violation, and what may come after it.
 
-    ``moves`` end with the move that broke something; ``aftermath`` lets every conversation go on for a turn, so
-    that whatever answers wrongly does so in the scenario. ``scenario`` is both as YAML.
+    ``moves`` end with the move that broke something; ``aftermath`` lets every conversation go on for a turn,
+    so that whatever answers wrongly does so in the scenario. ``scenario`` is both as YAML.
     """
 
     moves: tuple[Move, ...]

@@ -1,14 +1,14 @@
 """When two states are one: fingerprints of a world, with and without regard to who is who.
 
-Both leave out what no later action and no invariant can tell apart: absolute step numbers and clocks (only their
-order counts), what is shown and never decided on (the step that published a node), the order of rows in the last
-batch (rows reach kernels only).
+Both leave out what no later action and no invariant can tell apart: absolute step numbers and clocks (only
+their order counts), what is shown and never decided on (the step that published a node), the order of rows in
+the last batch (rows reach kernels only).
 
-:class:`Exact` keeps everything else by name and number. :class:`Reduced` also forgets the numbers of slots and
-nodes, which of several alike conversations is which, and what lies in slots that are written before they are read
-(free ones, the destination of a copy that has not run, track slots without a stamp); of those it keeps the cursor.
-Where a conversation refers to something of another, and so cannot be told apart from it by itself, it keeps the
-names: then fewer states are one, never more.
+:class:`Exact` keeps everything else by name and number. :class:`Reduced` also forgets the numbers of slots
+and nodes, which of several alike conversations is which, and what lies in slots that are written before they
+are read (free ones, the destination of a copy that has not run, track slots without a stamp); of the free
+ones it keeps the cursor. Where a conversation refers to something of another, and so cannot be told apart
+from it by itself, it keeps the names: then fewer states are one, never more.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Exact:
             )
         )
 
-    def _slot(self, index: int, steps: dict[int | None, int]) -> tuple[Any, ...]:
+    def _slot(self, index: int, steps: dict[int, int]) -> tuple[Any, ...]:
         entry = self.world.engine.store.pool.ledger.slots[index]
         ring = tuple(None if record is None else tuple(record) for record in entry.ring)
         folds = (tuple(entry.temporal), tuple(entry.conv), tuple(entry.conv_checkpoint or ()))
@@ -201,7 +201,7 @@ class Reduced:
         return kind
 
     def _cached(self, slot: SlotView, key: Fold) -> Any:
-        """What a state in the tree holds: 1 where all of it is what the key says, no step in flight wrote it."""
+        """What a cached state holds: 1 where it is what the key says, and no step in flight wrote it."""
         written = self._steps.get(slot.written, 0)
         if slot.temporal == key == slot.conv and slot.conv_checkpoint in (None, key) and not slot.write_pos:
             return 1 + written

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +24,8 @@ def state_graph(
     """Explore a scope to its end; return its states and transitions, and what the search has seen.
 
     Nodes are states, 0 the beginning, with their ``depth``; edges carry ``kind`` and ``action``. A transition
-    that breaks an invariant leads to the node ``trouble``, with what it ``breaks``. Raises ``ValueError`` for a
-    scope of more than 50,000 states.
+    that breaks an invariant leads to the node ``trouble``, with what it ``breaks``. Raises ``ValueError`` for
+    a scope of more than 50,000 states.
     """
     import networkx as nx
 
@@ -73,9 +74,7 @@ def shortest_path(graph: nx.MultiDiGraph[Any], state: int | str) -> list[str]:
     import networkx as nx
 
     path = nx.shortest_path(graph, 0, state)
-    return [
-        str(min(graph.get_edge_data(a, b).items())[1]["action"]) for a, b in zip(path, path[1:], strict=False)
-    ]
+    return [str(min(graph.get_edge_data(a, b).items())[1]["action"]) for a, b in pairwise(path)]
 
 
 def into_trouble(graph: nx.MultiDiGraph[Any]) -> dict[str, dict[str, int]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from replaylife.lifecycle.config import ModelConfig
-from replaylife.lifecycle.explore.conversations import conversations
+from replaylife.lifecycle.explore.conversations import Conversation, conversations
 from replaylife.lifecycle.explore.schema import Scope
 from replaylife.lifecycle.scenario.complaints import complaints
 from replaylife.lifecycle.scenario.errors import Problem, ScenarioError
@@ -56,26 +56,28 @@ def parse_scope(raw: bytes, path: str) -> Scope:
 
 
 def _alike_beginnings(document: Document, scope: Scope) -> list[Problem]:
-    """Own tokens that begin alike by chance would be shared in the tree, and alike conversations differ by it."""
+    """First own tokens that are alike by chance would be shared, and alike conversations not be alike."""
     model = ModelConfig()
     seen: dict[int, str] = {}
     problems = []
     for who in conversations(scope):
-        for turn in range(len(who.turns)):
-            added, at = who.added(turn, model.vocab, model.seed), 0
-            for passage in who.turns[turn].prompt:
-                token = added[at]
-                at += passage.tokens
-                if passage.text:
-                    continue
-                if token in seen:
-                    line = document.line_of(("conversations", who.template, "name"))
-                    problems.append(
-                        Problem(
-                            line,
-                            f"own tokens of {who.request(turn)} begin by chance like those of {seen[token]}; "
-                            "rename the conversation",
-                        )
-                    )
-                seen[token] = who.request(turn)
-    return list(dict.fromkeys(problems))
+        token = _first_own(who, model)
+        if token is None:
+            continue
+        if token in seen:
+            line = document.line_of(("conversations", who.template, "name"))
+            why = f"own tokens of {who.name} begin by chance like those of {seen[token]}"
+            problems.append(Problem(line, f"{why}; rename the conversation"))
+        seen[token] = who.name
+    return problems
+
+
+def _first_own(who: Conversation, model: ModelConfig) -> int | None:
+    """The first token that a conversation shares with nobody: where its keys part from those of others."""
+    for number, turn in enumerate(who.turns):
+        added, at = who.added(number, model.vocab, model.seed), 0
+        for passage in turn.prompt:
+            if not passage.text:
+                return added[at]
+            at += passage.tokens
+    return None

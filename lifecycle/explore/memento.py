@@ -1,56 +1,33 @@
 """Puts a ledger-only engine back into a state that it was in before.
 
-One engine is used for the whole search. What can change in it is read into plain tuples, and written back where
-it differs; what two states have in common they share. Nothing here knows a rule of the lifecycle: objects of this
-package are found by walking from the engine, so that a part added to it is found, too.
+One engine is used for the whole search. What can change in it is read into plain tuples, and written back
+where it differs; what two states have in common they share. Nothing here knows a rule of the lifecycle:
+objects of this package are found by walking from the engine, so that a part added to it is found, too.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
-from collections.abc import Iterator
-from dataclasses import is_dataclass
-from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from replaylife.lifecycle.engine import ReferenceEngine
+from replaylife.lifecycle.explore.parts import Values, find_parts
+from replaylife.lifecycle.explore.pieces import (
+    NODE_FIELDS,
+    NODE_ID,
+    RING,
+    WasDict,
+    WasList,
+    WasNode,
+    read_node,
+    read_request,
+    read_slot,
+    read_step,
+)
 from replaylife.lifecycle.planned import PlannedRow, PlannedStep
 from replaylife.lifecycle.request import Request
 from replaylife.lifecycle.snapshot import Changed, Snapshot
-from replaylife.lifecycle.snapshotter import Snapshotter
-from replaylife.lifecycle.store import StateStore
-from replaylife.pool import MambaPool
-from replaylife.pool.ledger import Ledger, SlotLedger
-from replaylife.radix import Node, RadixTree
-
-_PLAIN = (int, str, float, bool, tuple, frozenset, type(None))
-_FILLED = (list, set, deque, OrderedDict, dict)
-_ELSEWHERE: dict[type, set[str]] = {  # what is read and written by its own rules below
-    ReferenceEngine: {"requests", "_snapshot", "_changed"},
-    StateStore: {"events"},
-    MambaPool: {"touched"},
-    RadixTree: {"root", "_nodes", "_lru", "touched"},
-    Ledger: {"slots"},
-    Snapshotter: {
-        *("_slots", "_nodes", "_node_views", "_views", "_node_holds", "_request_holds", "_step_holds"),
-        *("_free_list", "_lru", "touched_requests", "_changed_slots"),
-    },
-}
-CONSTANT = frozenset(
-    {
-        *("capacity", "page_size", "num_slots", "tensors", "logging", "_grid", "_vocab", "_ring_length"),
-        *("_track_point", "_tracks", "grid"),
-    }
-)
-"""Attributes that no action changes; a test watches them."""
-_SLOT = attrgetter(*SlotLedger.__slots__)
-_NODE_FIELDS = tuple(name for name in Node.__slots__ if name not in ("parent", "children"))
-_NODE = attrgetter(*_NODE_FIELDS)
-_REQUEST = attrgetter(*Request.__slots__)
-_STEP = attrgetter(*PlannedStep.__slots__)
-_ROW = attrgetter(*PlannedRow.__slots__)
-
-Values = tuple[Any, ...]
+from replaylife.pool.ledger import SlotLedger
+from replaylife.radix import Node
 
 
 class Saved(NamedTuple):
@@ -69,43 +46,6 @@ class Saved(NamedTuple):
     snapshot: Snapshot
 
 
-class Part:
-    """One object of the engine and its simple attributes: numbers, texts, and containers of those."""
-
-    __slots__ = ("_get", "filled", "names", "object", "simple", "size")
-
-    def __init__(self, thing: object, names: tuple[str, ...]) -> None:
-        self.object, self.names = thing, names
-        self.filled = tuple(
-            (i, name) for i, name in enumerate(names) if isinstance(getattr(thing, name), _FILLED)
-        )
-        containers = {index for index, _ in self.filled}
-        self.simple = tuple((i, name) for i, name in enumerate(names) if i not in containers)
-        self._get = attrgetter(*names) if len(names) > 1 else lambda it: (getattr(it, names[0]),)
-        self.size = len(getattr(thing, "__dict__", ()))
-
-    def read(self) -> Values:
-        """Return the values, containers as tuples."""
-        values: Values = self._get(self.object)
-        if not self.filled:
-            return values
-        changeable = list(values)
-        for index, _ in self.filled:
-            inside = changeable[index]
-            changeable[index] = tuple(inside.items() if isinstance(inside, dict) else inside)
-        return tuple(changeable)
-
-    def write(self, values: Values) -> None:
-        """Put values back, into the same containers: others hold them, too."""
-        thing = self.object
-        for index, name in self.simple:
-            setattr(thing, name, values[index])
-        for index, name in self.filled:
-            container, value = getattr(thing, name), values[index]
-            container.clear()
-            container.extend(value) if isinstance(container, list | deque) else container.update(value)
-
-
 class Memento:
     """Reads and writes the state of one engine.
 
@@ -116,52 +56,12 @@ class Memento:
         if engine.store.pool.tensors is not None:
             raise TypeError("the engine has tensors; a search needs a ledger-only one")
         self.engine = engine
-        self._parts: list[Part] = []
-        self._tables = (engine.requests, engine.stepper.in_flight, engine.store.tree._nodes)
-        self._find_parts()
+        self._parts = list(find_parts(engine))
         self._nodes: dict[int, Node] = {0: engine.store.tree.root}
         self._requests: dict[str, Request] = {}
         self._known: dict[Values, Values] = {}
         self._now: Saved | None = None
         self._dirty: Changed | None = None
-
-    # -- finding what there is -----------------------------------------------------------------------
-
-    def _find_parts(self) -> None:
-        seen: set[int] = set()
-        queue: list[object] = [self.engine]
-        while queue:
-            thing = queue.pop()
-            if id(thing) in seen:
-                continue
-            seen.add(id(thing))
-            names = set(_declared(thing))
-            special = {n for kind, those in _ELSEWHERE.items() if isinstance(thing, kind) for n in those}
-            for name, value in _attributes(thing):
-                if name in special or any(value is table for table in self._tables):
-                    continue
-                if isinstance(value, _PLAIN + _FILLED):
-                    names.add(name)
-                elif _is_part(value):
-                    queue.append(value)
-            if names - CONSTANT:
-                self._parts.append(Part(thing, tuple(sorted(names - CONSTANT))))
-
-    def _require_nothing_new(self) -> None:
-        """Raise ``TypeError`` where an attribute has appeared that no part knows of."""
-        for part in self._parts:
-            if part.size != len(getattr(part.object, "__dict__", ())):
-                part.size = len(part.object.__dict__)
-                now = {
-                    name for name, value in vars(part.object).items() if isinstance(value, _PLAIN + _FILLED)
-                }
-                special = {n for kind, o in _ELSEWHERE.items() if isinstance(part.object, kind) for n in o}
-                new = sorted(now - special - CONSTANT - set(part.names))
-                if new:
-                    raise TypeError(
-                        f"{type(part.object).__name__}.{new[0]} appeared during the search; set it when the "
-                        "engine is built, or annotate it in the class with a default"
-                    )
 
     def names(self) -> tuple[tuple[object, tuple[str, ...]], ...]:
         """The parts and the names of their simple attributes, in the order of ``Saved.cells``."""
@@ -171,14 +71,8 @@ class Memento:
 
     def applied(self, changed: Changed) -> None:
         """Note that an action has been applied since the state was last written or saved."""
-        so_far = self._dirty
-        self._dirty = (
-            changed
-            if so_far is None
-            else Changed(
-                so_far.slots | changed.slots, so_far.nodes | changed.nodes, so_far.requests | changed.requests
-            )
-        )
+        dirty = self._dirty
+        self._dirty = changed if dirty is None else _both(dirty, changed)
 
     def broken(self) -> None:
         """Note that the engine has stopped in the middle of an action: nothing in it is known."""
@@ -186,24 +80,25 @@ class Memento:
 
     def save(self) -> Saved:
         """Return the present state; what the last action left alone is shared with the state before."""
-        self._require_nothing_new()
+        for part in self._parts:
+            part.require_nothing_new()
         before, changed, engine = self._now, self._dirty, self.engine
         slots = engine.store.pool.ledger.slots
         if before is None or changed is None:
-            entries = list(map(_read_slot, slots))
+            entries = list(map(read_slot, slots))
         else:
             entries = list(before.slots)
             for index in changed.slots:
                 if 0 <= index < len(entries):
-                    entries[index] = self._once(_read_slot(slots[index]))
+                    entries[index] = self._once(read_slot(slots[index]))
         same_tree = before is not None and changed is not None and not changed.nodes
         self._now = saved = Saved(
-            cells=self._once(tuple(self._once(part.read()) for part in self._parts)),
+            cells=tuple(self._once(part.read()) for part in self._parts),
             slots=tuple(entries),
             nodes=before.nodes if same_tree and before is not None else self._read_tree(before),
             lru=before.lru if same_tree and before is not None else tuple(engine.store.tree._lru),
             requests=self._read_requests(before, changed),
-            flight=tuple(map(_read_step, engine.stepper.in_flight)),
+            flight=tuple(map(read_step, engine.stepper.in_flight)),
             snapshot=engine._snapshot,
         )
         self._dirty = None
@@ -214,11 +109,10 @@ class Memento:
         return self._known.setdefault(piece, piece)
 
     def _read_tree(self, before: Saved | None) -> tuple[Values, ...]:
-        known = {} if before is None else {piece[0][_ID]: piece for piece in before.nodes}
+        known = {} if before is None else {piece[0][NODE_ID]: piece for piece in before.nodes}
         pieces = []
         for node in self.engine.store.tree._nodes.values():
-            parent = None if node.parent is None else node.parent.id
-            piece = (_NODE(node), parent, tuple((page, child.id) for page, child in node.children.items()))
+            piece = read_node(node)
             was = known.get(node.id)
             pieces.append(was if was == piece else self._once(piece))
         return tuple(pieces)
@@ -227,7 +121,7 @@ class Memento:
         known = {} if before is None or changed is None else {piece[0]: piece for piece in before.requests}
         touched = () if changed is None else changed.requests
         return tuple(
-            known[name] if name in known and name not in touched else self._once(_read_request(request))
+            known[name] if name in known and name not in touched else self._once(read_request(request))
             for name, request in self.engine.requests.items()
         )
 
@@ -261,20 +155,20 @@ class Memento:
                 entry = entries[index]
                 for name, value in zip(SlotLedger.__slots__, values, strict=True):
                     setattr(entry, name, value)
-                entry.ring = list(values[_RING])
+                entry.ring = list(values[RING])
 
     def _write_tree(self, saved: Saved) -> None:
         tree, objects = self.engine.store.tree, self._nodes
         tree._nodes.clear()
         for fields, _, _ in saved.nodes:
-            node = objects.get(fields[_ID])
+            node = objects.get(fields[NODE_ID])
             if node is None:
-                node = objects[fields[_ID]] = object.__new__(Node)
-            for name, value in zip(_NODE_FIELDS, fields, strict=True):
+                node = objects[fields[NODE_ID]] = object.__new__(Node)
+            for name, value in zip(NODE_FIELDS, fields, strict=True):
                 setattr(node, name, value)
             tree._nodes[node.id] = node
         for fields, parent, children in saved.nodes:
-            node = objects[fields[_ID]]
+            node = objects[fields[NODE_ID]]
             node.parent = None if parent is None else objects[parent]
             node.children = {page: objects[child] for page, child in children}
         tree.root = objects[0]
@@ -298,11 +192,11 @@ class Memento:
     def _write_request(self, request: Request, values: Values) -> None:
         for name, value in zip(Request.__slots__, values, strict=True):
             kind = type(value)
-            if kind is _List:
+            if kind is WasList:
                 value = list(value)
-            elif kind is _Dict:
+            elif kind is WasDict:
                 value = dict(value)
-            elif kind is _NodeId:
+            elif kind is WasNode:
                 value = self._nodes[value]
             setattr(request, name, value)
 
@@ -320,7 +214,7 @@ class Memento:
         for name, value in zip(PlannedRow.__slots__, values, strict=True):
             if name == "request":
                 value = self._requests[value]
-            setattr(row, name, list(value) if type(value) is _List else value)
+            setattr(row, name, list(value) if type(value) is WasList else value)
         return row
 
     def _write_views(self, saved: Saved) -> None:
@@ -351,83 +245,5 @@ class Memento:
         engine.store.pool.touched.clear()
 
 
-class _List(tuple[Any, ...]):
-    """What was a list."""
-
-    __slots__ = ()
-
-
-class _Dict(tuple[Any, ...]):
-    """What was a dictionary, as pairs."""
-
-    __slots__ = ()
-
-
-class _NodeId(int):
-    """What was a node."""
-
-    __slots__ = ()
-
-
-_ID = _NODE_FIELDS.index("id")
-_KINDS = {list: _List, Node: lambda node: _NodeId(node.id), dict: lambda items: _Dict(items.items())}
-
-
-def _read_slot(entry: SlotLedger) -> Values:
-    values = list(_SLOT(entry))
-    values[_RING] = tuple(values[_RING])
-    return tuple(values)
-
-
-_RING = SlotLedger.__slots__.index("ring")
-
-
-def _read_request(request: Request) -> Values:
-    return tuple(
-        _KINDS[type(value)](value) if type(value) in _KINDS else value for value in _REQUEST(request)
-    )
-
-
-def _read_step(step: PlannedStep) -> Values:
-    return tuple(tuple(map(_read_row, value)) if type(value) is list else value for value in _STEP(step))
-
-
-def _read_row(row: PlannedRow) -> Values:
-    return tuple(
-        value.id if type(value) is Request else _List(value) if type(value) is list else value
-        for value in _ROW(row)
-    )
-
-
-def _shared(values: Values, before: Values | None) -> Values:
-    return before if before is not None and before == values else values
-
-
-def _attributes(thing: object) -> Iterator[tuple[str, Any]]:
-    names = list(getattr(thing, "__dict__", ()))
-    for kind in type(thing).__mro__:
-        names += [name for name in getattr(kind, "__slots__", ()) if hasattr(thing, name)]
-    for name in dict.fromkeys(names):
-        yield name, getattr(thing, name)
-
-
-def _is_part(value: object) -> bool:
-    """Whether an attribute is an object of this package that can change."""
-    kind = type(value)
-    frozen = is_dataclass(kind) and kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
-    ours = any(each.__module__.startswith("replaylife.") for each in kind.__mro__)
-    return (
-        ours
-        and not frozen
-        and not isinstance(value, type | Node | Request | Snapshot)
-        and not callable(value)
-    )
-
-
-def _declared(thing: object) -> Iterator[str]:
-    """Attributes that a class of this package declares with a default and its objects may set later."""
-    for kind in type(thing).__mro__:
-        if kind.__module__.startswith("replaylife."):
-            for name, annotation in kind.__dict__.get("__annotations__", {}).items():
-                if not str(annotation).startswith("ClassVar") and isinstance(kind.__dict__.get(name), _PLAIN):
-                    yield name
+def _both(one: Changed, other: Changed) -> Changed:
+    return Changed(one.slots | other.slots, one.nodes | other.nodes, one.requests | other.requests)

@@ -13,6 +13,7 @@ from replaylife.lifecycle.scenario.schema import CacheSection
 from replaylife.lifecycle.wander.situations import SITUATIONS
 
 MAX_DECODE = 64
+_VISIBLE = [name for name in SITUATIONS if name != "row-moved"]  # rows are no part of a ledger-only state
 
 
 def _known(kind: str, names: Any) -> BeforeValidator:
@@ -25,7 +26,7 @@ def _known(kind: str, names: Any) -> BeforeValidator:
 
 
 ActionName = Annotated[str, _known("action of a scope", KINDS)]
-SituationId = Annotated[str, _known("situation", SITUATIONS)]
+SituationId = Annotated[str, _known("situation", _VISIBLE)]
 
 
 class TurnSection(Strict):

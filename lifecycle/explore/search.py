@@ -212,6 +212,7 @@ class Search:
                 continue
             self._count(kind)
             found.situations.update(situations_of(transition))
+            found.situations["rejected-tried-again"] += kind == "retry"
             violations = self._checker.check(transition)
             if violations:
                 self._trouble(Trouble(number, kind, option.move, transition, violations))

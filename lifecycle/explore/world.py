@@ -156,7 +156,7 @@ class World:
         self._set(who, Progress(turned_away if rejected else RUNNING, was.turn, tokens, bounds, rejected))
 
     def _ended(self, event: Finished | Released) -> None:
-        """Keep what the host has seen of the tokens, nothing cut within the prompt; none if this was the end."""
+        """Keep the tokens that the host has seen, nothing cut within the prompt; none if this is the end."""
         who = self._who[event.request]
         was = self.cast[who.index]
         tokens, known = self._tokens_before.get(event.request, was.tokens), event.committed + 1

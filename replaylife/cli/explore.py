@@ -24,8 +24,8 @@ SCOPE is a file, or the name of a shipped scope (replaylife explore no-buffer-sm
 scopes are listed. It says which conversations may come, what may happen to them, and what the pool is
 (docs/explore.md). States that differ only in the names of slots and alike requests count once.
 
-The search is breadth-first: what it finds first is a shortest way to a violation. --out writes it as a scenario
-that 'replaylife run' plays on real tensors, with one more turn, in which the damage shows.
+The search is breadth-first: what it finds first is a shortest way to a violation. --out writes it as a
+scenario that 'replaylife run' plays on real tensors, with one more turn, in which the damage shows.
 
 \b
 Exit codes:
@@ -41,7 +41,7 @@ Exit codes:
   depth, levels, cut, seconds, actions, situations, never, violations (moves,
   invariant, subject, found, expected, proof, breakdown, scenario)
 
---graph FILE writes the whole state graph of a small scope (.graphml, or .dot), which a violation does not end.
+--graph FILE writes the whole state graph of a small scope (.graphml, or .dot); a violation does not end it.
 """
 
 

@@ -115,7 +115,7 @@ def _lines(
     if missing and not found.troubles:
         yield f"never       {', '.join(missing)}"
     if found.cut:
-        yield f"cut         {found.cut:,} states at depth {found.depth} were not gone on from (depth: {scope.depth})"
+        yield f"cut         {found.cut:,} states at depth {found.depth}, the scope's, were not gone on from"
     if example is not None:
         yield from _story(example, options)
     verdict = ENDINGS[found.ending]
@@ -145,8 +145,8 @@ def _story(example: Counterexample, options: dict[str, Any]) -> Iterator[str]:
     if example.breakdown:
         yield f"  the engine breaks down: {example.breakdown}"
     for violation in example.violations:
-        yield ""
-        yield f"  {violation.invariant}, {violation.subject}: {violation.found}, expected {violation.expected}"
+        numbers = f"{violation.found}, expected {violation.expected}"
+        yield from ("", f"  {violation.invariant}, {violation.subject}: {numbers}")
         yield from (f"    {sentence}" for sentence in violation.proof)
     yield ""
     if options["out"] is not None:

@@ -93,5 +93,5 @@ def main() -> None:
     """Play the life of a recurrent state in a serving engine, and find the step that broke it.
 
     Exit codes: 0 everything held; 1 an invariant was violated, or an expectation of a scenario failed;
-    2 the command could not do its work; 130 interrupted.
+    2 the command could not do its work; 3 a search stopped at its budget; 130 interrupted.
     """

@@ -6,7 +6,8 @@ import pytest
 
 from replaylife.lifecycle.explore.fingerprint import Exact, Reduced
 from replaylife.lifecycle.explore.loader import shipped_scope, shipped_scopes
-from replaylife.lifecycle.explore.memento import CONSTANT, Memento
+from replaylife.lifecycle.explore.memento import Memento
+from replaylife.lifecycle.explore.parts import CONSTANT
 from replaylife.lifecycle.explore.world import World
 from replaylife.lifecycle.invariants import Checker
 
@@ -20,8 +21,7 @@ each_scope = pytest.mark.parametrize("name", SCOPES)
 def test_an_engine_put_back_is_what_it_was(name: str) -> None:
     world = World(shipped_scope(name))
     saved = [(world.save(), picture(world.engine))]
-    for _ in stroll(world, seed=1, num_actions=40):
-        saved.append((world.save(), picture(world.engine)))
+    saved += [(world.save(), picture(world.engine)) for _ in stroll(world, seed=1, num_actions=40)]
     assert len(saved) >= 15
     for place, was in [*saved[::-1], *saved[::3], *saved[::-2]]:
         world.load(place)

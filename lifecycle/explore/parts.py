@@ -1,0 +1,149 @@
+"""The parts of an engine that can change: found by walking from it, read into tuples and written back."""
+
+from __future__ import annotations
+
+import inspect
+from collections import OrderedDict, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import is_dataclass
+from operator import attrgetter
+from typing import Any, TypeAlias
+
+from replaylife.lifecycle.engine import ReferenceEngine
+from replaylife.lifecycle.request import Request
+from replaylife.lifecycle.snapshot import Snapshot
+from replaylife.lifecycle.snapshotter import Snapshotter
+from replaylife.lifecycle.store import StateStore
+from replaylife.pool import MambaPool
+from replaylife.pool.ledger import Ledger
+from replaylife.radix import Node, RadixTree
+
+Values: TypeAlias = tuple[Any, ...]
+
+_PLAIN = (int, str, float, bool, tuple, frozenset, type(None))
+_FILLED = (list, set, deque, OrderedDict, dict)
+_ELSEWHERE: dict[type, set[str]] = {  # what is read and written by rules of its own: see memento.py
+    ReferenceEngine: {"requests", "_snapshot", "_changed"},
+    StateStore: {"events"},
+    MambaPool: {"touched"},
+    RadixTree: {"root", "_nodes", "_lru", "touched"},
+    Ledger: {"slots"},
+    Snapshotter: {
+        *("_slots", "_nodes", "_node_views", "_views", "_node_holds", "_request_holds", "_step_holds"),
+        *("_free_list", "_lru", "touched_requests", "_changed_slots"),
+    },
+}
+CONSTANT = frozenset(
+    {
+        *("capacity", "page_size", "num_slots", "tensors", "logging", "_grid", "_vocab", "_ring_length"),
+        *("_track_point", "_tracks", "grid"),
+    }
+)
+"""Attributes that no action changes; a test watches them."""
+
+
+class Part:
+    """One object of the engine and its simple attributes: numbers, texts, and containers of those."""
+
+    __slots__ = ("_get", "filled", "names", "object", "simple", "size")
+
+    def __init__(self, thing: object, names: tuple[str, ...]) -> None:
+        self.object, self.names = thing, names
+        self.filled = tuple(
+            (i, name) for i, name in enumerate(names) if isinstance(getattr(thing, name), _FILLED)
+        )
+        containers = {index for index, _ in self.filled}
+        self.simple = tuple((i, name) for i, name in enumerate(names) if i not in containers)
+        self._get = attrgetter(*names) if len(names) > 1 else lambda it: (getattr(it, names[0]),)
+        self.size = len(getattr(thing, "__dict__", ()))
+
+    def read(self) -> Values:
+        """Return the values, containers as tuples."""
+        values: Values = self._get(self.object)
+        if not self.filled:
+            return values
+        changeable = list(values)
+        for index, _ in self.filled:
+            inside = changeable[index]
+            changeable[index] = tuple(inside.items() if isinstance(inside, dict) else inside)
+        return tuple(changeable)
+
+    def write(self, values: Values) -> None:
+        """Put values back, into the same containers: others hold them, too."""
+        thing = self.object
+        for index, name in self.simple:
+            setattr(thing, name, values[index])
+        for index, name in self.filled:
+            container, value = getattr(thing, name), values[index]
+            container.clear()
+            container.extend(value) if isinstance(container, list | deque) else container.update(value)
+
+    def require_nothing_new(self) -> None:
+        """Raise ``TypeError`` where an attribute has appeared that this part does not know of."""
+        held = getattr(self.object, "__dict__", ())
+        if self.size == len(held):
+            return
+        self.size = len(held)
+        now = {name for name, value in _attributes(self.object) if isinstance(value, _PLAIN + _FILLED)}
+        new = sorted(now - _elsewhere(self.object) - CONSTANT - set(self.names))
+        if new:
+            raise TypeError(
+                f"{type(self.object).__name__}.{new[0]} appeared during the search; set it when the engine "
+                "is built, or annotate it in the class with a default"
+            )
+
+
+def find_parts(engine: ReferenceEngine) -> Iterator[Part]:
+    """Yield every object that can be reached from an engine and has simple attributes that can change."""
+    tables: Sequence[object] = (engine.requests, engine.stepper.in_flight, engine.store.tree._nodes)
+    seen: set[int] = set()
+    queue: list[object] = [engine]
+    while queue:
+        thing = queue.pop()
+        if id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        names, special = set(_declared(thing)), _elsewhere(thing)
+        for name, value in _attributes(thing):
+            if name in special or any(value is table for table in tables):
+                continue
+            if isinstance(value, _PLAIN + _FILLED):
+                names.add(name)
+            elif _is_part(value):
+                queue.append(value)
+        if names - CONSTANT:
+            yield Part(thing, tuple(sorted(names - CONSTANT)))
+
+
+def _elsewhere(thing: object) -> set[str]:
+    return {name for kind, names in _ELSEWHERE.items() if isinstance(thing, kind) for name in names}
+
+
+def _attributes(thing: object) -> Iterator[tuple[str, Any]]:
+    names = list(getattr(thing, "__dict__", ()))
+    for kind in type(thing).__mro__:
+        names += [name for name in getattr(kind, "__slots__", ()) if hasattr(thing, name)]
+    for name in dict.fromkeys(names):
+        yield name, getattr(thing, name)
+
+
+def _is_part(value: object) -> bool:
+    """Whether an attribute is an object of this package that can change."""
+    kind = type(value)
+    frozen = is_dataclass(kind) and kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    ours = any(each.__module__.startswith("replaylife.") for each in kind.__mro__)
+    return (
+        ours
+        and not frozen
+        and not isinstance(value, type | Node | Request | Snapshot)
+        and not callable(value)
+    )
+
+
+def _declared(thing: object) -> Iterator[str]:
+    """Attributes that a class of this package declares with a default and its objects may set later."""
+    for kind in type(thing).__mro__:
+        if kind.__module__.startswith("replaylife."):
+            for name, annotation in inspect.get_annotations(kind).items():
+                if not str(annotation).startswith("ClassVar") and isinstance(kind.__dict__.get(name), _PLAIN):
+                    yield name
