@@ -45,8 +45,8 @@ def main() -> None:
     print(
         f"batch {asked.batch}, L {asked.ring}; microseconds of one layer and step with the best tile of each"
     )
-    print(f"{'gate':4} {'state':5} {'d':5} {'key':5} {'keys':10} {'gates':10} {'bytes':>6} {'decode':>7} {'fold':>6} "
-          f"{'output':>8} {'state':>8}  tile")  # fmt: skip
+    head = f"{'gate':4} {'state':5} {'d':5} {'key':5} {'keys':10} {'gates':10} {'bytes':>6} {'decode':>7}"
+    print(f"{head} {'fold':>6} {'output':>8} {'state':>8}  tile")
     for (gate, state), (d, key, keys, gates) in product(product(("gdn", "kda"), ("fp32", "bf16")), OPTIONS):
         case = Case.yardstick(gate, state, asked.batch, asked.ring)
         make = partial(Replay, ring=RingFormat(keys, gates), d_dtype=DTYPES[d], k_dtype=DTYPES[key])

@@ -69,7 +69,7 @@ def is_vector_gate(name: str, gate: Tensor, lead: str) -> bool:
     return gate.ndim == len(dims) + 1
 
 
-def _bind_inputs(
+def bind_inputs(
     call: Call,
     rows: str,
     q: Tensor,
@@ -94,7 +94,8 @@ def _bind_inputs(
     return vector
 
 
-def _decode_sizes(call: Call, rows: str, vector: bool) -> DecodeSizes:
+def decode_sizes(call: Call, rows: str, vector: bool) -> DecodeSizes:
+    """The sizes that `call` has bound, with `rows` the name of the leading one."""
     size = call.sizes
     return DecodeSizes(size[rows], size["H"], size["HV"], size["K"], size["V"], size.get("L", 0), vector)
 
@@ -112,17 +113,16 @@ def check_packed_decode(
 ) -> DecodeSizes:
     """Check the arguments of `packed_decode`; returns their sizes, raises `ValueError`."""
     call = Call(q.device)
-    vector = _bind_inputs(call, "B", q, k, v, a, b, A_log, dt_bias)
+    vector = bind_inputs(call, "B", q, k, v, a, b, A_log, dt_bias)
     call.bind("temporal", temporal, "slots HV V K", FLOATS)
     call.bind("slots", slots, "B", INT32)
     if call.on_cpu:
         check_values(slots, call.sizes["slots"], distinct=False)
-    return _decode_sizes(call, "B", vector)
+    return decode_sizes(call, "B", vector)
 
 
-def _bind_rings(
-    call: Call, layers: str, ring_d: Tensor, ring_k: Tensor, ring_g: Tensor, vector: bool
-) -> None:
+def bind_rings(call: Call, layers: str, ring_d: Tensor, ring_k: Tensor, ring_g: Tensor, vector: bool) -> None:
+    """Check the rings; `layers` is "layers " where they have that dimension in front, else empty."""
     kind = "for the KDA gate" if vector else "for the GDN gate"
     call.bind("ring_d", ring_d, f"{layers}slots HV L V", FLOATS)
     call.ring_length()
@@ -147,14 +147,14 @@ def check_replay_decode(
 ) -> DecodeSizes:
     """Check the arguments of `replay_decode`; returns their sizes, raises `ValueError`."""
     call = Call(q.device)
-    vector = _bind_inputs(call, "B", q, k, v, a, b, A_log, dt_bias)
+    vector = bind_inputs(call, "B", q, k, v, a, b, A_log, dt_bias)
     call.bind("temporal", temporal, "slots HV V K", FLOATS)
-    _bind_rings(call, "", ring_d, ring_k, ring_g, vector)
+    bind_rings(call, "", ring_d, ring_k, ring_g, vector)
     call.bind("write_pos", write_pos, "B", INT32)
     call.bind("slots", slots, "B", INT32)
     if call.on_cpu:
         check_values(slots, call.sizes["slots"], write_pos=write_pos, ring=call.sizes["L"], distinct=False)
-    return _decode_sizes(call, "B", vector)
+    return decode_sizes(call, "B", vector)
 
 
 def check_fold(
@@ -171,7 +171,7 @@ def check_fold(
     call = Call(temporal.device)
     vector = is_vector_gate("ring_g", ring_g, "layers slots HV L")
     call.bind("temporal", temporal, "layers slots HV V K", FLOATS)
-    _bind_rings(call, "layers ", ring_d, ring_k, ring_g, vector)
+    bind_rings(call, "layers ", ring_d, ring_k, ring_g, vector)
     call.head_groups()
     call.bind("slots", slots, "N", INT32)
     call.bind("counts", counts, "N", INT32)
@@ -189,7 +189,15 @@ def check_fold(
     )
 
 
-def _bind_conv(call: Call, rows: str, x: Tensor, weight: Tensor, conv: Tensor) -> None:
+def check_flush_list(slots: Tensor, cursors: Tensor, force: Tensor) -> None:
+    """Check the arguments of `flush_list`; raises `ValueError`."""
+    call = Call(slots.device)
+    for name, tensor in (("slots", slots), ("cursors", cursors), ("force", force)):
+        call.bind(name, tensor, "B", INT32)
+
+
+def bind_conv(call: Call, rows: str, x: Tensor, weight: Tensor, conv: Tensor) -> None:
+    """Check the inputs `x` with leading dimensions `rows`, the weights and the windows of a convolution."""
     call.bind("x", x, f"{rows} C", FLOATS)
     call.bind("weight", weight, "C W", FP32)
     call.require(call.sizes["W"] >= 2, "weight", f"width {call.sizes['W']}", "a width of 2 or more")
@@ -209,7 +217,7 @@ def _bind_sequences(call: Call, slots: Tensor, cu_seqlens: Tensor) -> None:
 def check_conv_step(x: Tensor, weight: Tensor, conv: Tensor, slots: Tensor) -> ConvSizes:
     """Check the arguments of `conv_step`; returns their sizes, raises `ValueError`."""
     call = Call(x.device)
-    _bind_conv(call, "B", x, weight, conv)
+    bind_conv(call, "B", x, weight, conv)
     call.bind("slots", slots, "B", INT32)
     size = call.sizes
     if call.on_cpu:
@@ -222,7 +230,7 @@ def check_conv_prefill(
 ) -> ConvSizes:
     """Check the arguments of `conv_prefill`; returns their sizes, raises `ValueError`."""
     call = Call(x.device)
-    _bind_conv(call, "T", x, weight, conv)
+    bind_conv(call, "T", x, weight, conv)
     _bind_sequences(call, slots, cu_seqlens)
     size = call.sizes
     return ConvSizes(size["N"], size["T"], size["C"], size["W"])
@@ -242,7 +250,7 @@ def check_prefill(
 ) -> DecodeSizes:
     """Check the arguments of `prefill`; returns their sizes with `rows` the tokens, raises `ValueError`."""
     call = Call(q.device)
-    vector = _bind_inputs(call, "T", q, k, v, a, b, A_log, dt_bias)
+    vector = bind_inputs(call, "T", q, k, v, a, b, A_log, dt_bias)
     call.bind("temporal", temporal, "slots HV V K", FLOATS)
     _bind_sequences(call, slots, cu_seqlens)
-    return _decode_sizes(call, "T", vector)
+    return decode_sizes(call, "T", vector)

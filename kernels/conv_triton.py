@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .checks import check_conv_prefill, check_conv_step
 from .math_triton import INTERPRETED, device_function, launch, round_to, sigmoid
+from .window_checks import check_conv_verify
 
 STEP_CHANNELS = 256
 PREFILL_TILE = (32, 64)  # tokens, channels
@@ -98,6 +99,43 @@ def _conv_prefill_kernel(
         tl.store(p_window, window.to(conv_ptr.dtype.element_ty), mask=m_window)
 
 
+@triton.jit
+def _conv_verify_kernel(
+    y_ptr, extended_ptr, x_ptr, weight_ptr, conv_ptr, slots_ptr, lengths_ptr,
+    T: tl.constexpr, C: tl.constexpr, W: tl.constexpr, BT: tl.constexpr, BC: tl.constexpr,
+    INTERPRETED: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0).to(tl.int64)
+    o_c = tl.program_id(1) * BC + tl.arange(0, BC)
+    m_c = o_c < C
+    slot = tl.load(slots_ptr + row).to(tl.int64)
+    length = tl.where(slot >= 0, tl.load(lengths_ptr + row), 0)
+    o_t = tl.arange(0, BT)
+    m_live = (o_t < length)[:, None] & m_c[None, :]
+    acc = tl.full([BT, BC], 0.0, tl.float32)
+    if slot >= 0:
+        for tap in tl.static_range(W):
+            weight = tl.load(weight_ptr + o_c * W + tap, mask=m_c, other=0.0)
+            position = (o_t + (tap - (W - 1)))[:, None]
+            inputs = _input_at(
+                x_ptr, conv_ptr, row * T, slot, position, o_c[None, :], m_live, C, W, INTERPRETED
+            )
+            acc = acc + weight[None, :] * inputs
+        acc = acc * sigmoid(acc)
+    y = round_to(acc, y_ptr.dtype.element_ty, INTERPRETED)
+    m_tile = (o_t < T)[:, None] & m_c[None, :]
+    tl.store(y_ptr + (row * T + o_t)[:, None] * C + o_c[None, :], y, mask=m_tile)
+    # [BC, BT] now: the extended window is stored channel by channel, oldest input first.
+    p_extended = extended_ptr + (row * C + o_c)[:, None] * (W - 1 + T)
+    for i_e in tl.static_range(0, W - 1 + T, BT):
+        o_e = i_e + tl.arange(0, BT)
+        position = (o_e - (W - 1))[None, :]
+        m_held = (o_e < W - 1 + length)[None, :] & m_c[:, None] & (slot >= 0)
+        inputs = _input_at(x_ptr, conv_ptr, row * T, slot, position, o_c[:, None], m_held, C, W, INTERPRETED)
+        m_store = (o_e < W - 1 + T)[None, :] & m_c[:, None]
+        tl.store(p_extended + o_e[None, :], inputs.to(extended_ptr.dtype.element_ty), mask=m_store)
+
+
 def conv_step(
     x: Tensor, weight: Tensor, conv: Tensor, slots: Tensor, *, launches: Counter[str] | None = None
 ) -> Tensor:
@@ -147,3 +185,33 @@ def conv_prefill(
         BW=triton.next_power_of_2(sizes.width - 1),
     )
     return out
+
+
+def conv_verify(
+    x: Tensor,
+    weight: Tensor,
+    conv: Tensor,
+    slots: Tensor,
+    lengths: Tensor,
+    *,
+    launches: Counter[str] | None = None,
+) -> tuple[Tensor, Tensor]:
+    """As `conv_torch.conv_verify`: returns outputs `[B, T, C]` and extended windows `[B, C, W-1+T]`."""
+    sizes = check_conv_verify(x, weight, conv, slots, lengths)
+    out = torch.empty_like(x)
+    extended = conv.new_empty((sizes.rows, sizes.channels, sizes.width - 1 + sizes.tokens))
+    channels = triton.next_power_of_2(sizes.channels)
+    BC = channels if INTERPRETED else min(channels, PREFILL_TILE[1])
+    launch(
+        "conv_verify",
+        _conv_verify_kernel,
+        (sizes.rows, triton.cdiv(sizes.channels, BC)),
+        (out, extended, x, weight, conv, slots, lengths),
+        launches,
+        T=sizes.tokens,
+        C=sizes.channels,
+        W=sizes.width,
+        BT=triton.next_power_of_2(sizes.tokens),
+        BC=BC,
+    )
+    return out, extended

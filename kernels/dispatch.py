@@ -7,7 +7,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
-from .ring import REFERENCE, RingFormat
+from .ring import DEFAULT, REFERENCE, RingFormat
 
 if TYPE_CHECKING:
     import torch
@@ -19,10 +19,14 @@ OPERATIONS = {
     "packed_decode": "packed_decode",
     "replay_decode": "replay_decode",
     "fold": "fold",
+    "flush_list": "flush",
+    "verify": "verify",
+    "kv_replay": "kv_replay",
     "conv_step": "conv",
     "conv_prefill": "conv",
+    "conv_verify": "conv",
 }
-TUNED = ("replay_decode", "fold")  # the operations that know ring formats and have tiles
+TUNED = ("replay_decode", "fold")  # the operations with tiles, and a reference kernel for one ring format
 
 
 def loaded_triton() -> Mode | None:
@@ -58,14 +62,14 @@ def _prepare_triton(device: "torch.device") -> Mode:
 
 
 class Kernels:
-    """The six operations of one backend; subclass it to replace one.
+    """The operations of one backend; subclass it to replace one.
 
     `launches` counts the launches made through this object by operation and mode, for instance
     `fold[triton-interpreted]`. Tensors must be contiguous and lie on one device; arguments, results and
     errors are those of the twins in `<op>_torch.py`.
     """
 
-    def __init__(self, mode: Mode, ring: RingFormat = RingFormat(), *, tuned: bool = True) -> None:
+    def __init__(self, mode: Mode, ring: RingFormat = DEFAULT, *, tuned: bool = True) -> None:
         self._mode: Mode = mode
         self._ring = ring.checked()
         self.launches: Counter[str] = Counter()
@@ -75,6 +79,8 @@ class Kernels:
             suffix = "torch" if mode == "torch" else "tuned_triton" if tuned and name in TUNED else "triton"
             self._run[name] = getattr(import_module(f".{module}_{suffix}", package), name)
         self._run["prefill"] = import_module(".prefill_torch", package).prefill
+        self._run["verify"] = partial(self._run["verify"], ring=ring)
+        self._conv_at = import_module(".conv_torch", package).conv_at
         if mode == "torch" or tuned:
             for name in TUNED:
                 self._run[name] = partial(self._run[name], ring=ring)
@@ -86,7 +92,7 @@ class Kernels:
         cls,
         backend: Backend,
         device: "torch.device",
-        ring: RingFormat = RingFormat(),
+        ring: RingFormat = DEFAULT,
         *,
         tuned: bool = True,
     ) -> Self:
@@ -182,6 +188,60 @@ class Kernels:
             temporal, ring_d, ring_k, ring_g, slots, counts, dst, **options, launches=self.launches
         )
 
+    def flush_list(
+        self, slots: "Tensor", cursors: "Tensor", force: "Tensor", ring: int
+    ) -> "tuple[Tensor, Tensor, Tensor]":
+        """Return the slots, counts and number of rows due for a fold, made on the device."""
+        found: tuple[Tensor, Tensor, Tensor] = self._run["flush_list"](
+            slots, cursors, force, ring, launches=self.launches
+        )
+        return found
+
+    def verify(
+        self,
+        q: "Tensor",
+        k: "Tensor",
+        v: "Tensor",
+        a: "Tensor",
+        b: "Tensor",
+        A_log: "Tensor",
+        dt_bias: "Tensor",
+        temporal: "Tensor",
+        ring_d: "Tensor",
+        ring_k: "Tensor",
+        ring_g: "Tensor",
+        write_pos: "Tensor",
+        slots: "Tensor",
+        lengths: "Tensor",
+    ) -> "Tensor":
+        """Append the records of up to T tokens per row from `ring[write_pos]` on and return `[B, T, HV, V]`.
+
+        Leaves `temporal` and the cursor alone; `write_pos + lengths` is at most L.
+        """
+        args = (q, k, v, a, b, A_log, dt_bias, temporal, ring_d, ring_k, ring_g, write_pos, slots, lengths)
+        out: Tensor = self._run["verify"](*args, launches=self.launches)
+        return out
+
+    def kv_replay(
+        self,
+        temporal: "Tensor",
+        k: "Tensor",
+        v: "Tensor",
+        a: "Tensor",
+        b: "Tensor",
+        A_log: "Tensor",
+        dt_bias: "Tensor",
+        slots: "Tensor",
+        counts: "Tensor",
+        dst: "Tensor | None" = None,
+    ) -> None:
+        """Set `temporal[:, dst]` to the state of `slots` after the first `counts` tokens kept as raw inputs.
+
+        The serial alternative to `fold`: buffers `[layers, slots, T, ...]` instead of a ring, one launch.
+        """
+        args = (temporal, k, v, a, b, A_log, dt_bias, slots, counts, dst)
+        self._run["kv_replay"](*args, launches=self.launches)
+
     def conv_step(self, x: "Tensor", weight: "Tensor", conv: "Tensor", slots: "Tensor") -> "Tensor":
         """Convolve one input per row, shift it into `conv` and return `[B, C]`."""
         out: Tensor = self._run["conv_step"](x, weight, conv, slots, launches=self.launches)
@@ -192,6 +252,22 @@ class Kernels:
     ) -> "Tensor":
         """Convolve packed sequences, leave their last inputs in `conv` and return `[T, C]`."""
         out: Tensor = self._run["conv_prefill"](x, weight, conv, slots, cu_seqlens, launches=self.launches)
+        return out
+
+    def conv_verify(
+        self, x: "Tensor", weight: "Tensor", conv: "Tensor", slots: "Tensor", lengths: "Tensor"
+    ) -> "tuple[Tensor, Tensor]":
+        """Convolve a window per row: outputs `[B, T, C]`, inputs `[B, C, W-1+T]`; `conv` stays as it is."""
+        args = (x, weight, conv, slots, lengths)
+        out: tuple[Tensor, Tensor] = self._run["conv_verify"](*args, launches=self.launches)
+        return out
+
+    def conv_at(self, extended: "Tensor", width: int, kept: "Tensor") -> "Tensor":
+        """The W-1 inputs `[..., B, C, W-1]` after `kept` tokens of the windows that `conv_verify` returned.
+
+        The same plain torch in every mode, and not counted as a launch.
+        """
+        out: Tensor = self._conv_at(extended, width, kept)
         return out
 
     def prefill(

@@ -23,7 +23,7 @@ PROGRAMS_PER_MULTIPROCESSOR = 32
 
 
 @device_function
-def _head_weights(keys, p_gate, count, CUMULATIVE: tl.constexpr):
+def head_weights(keys, p_gate, count, CUMULATIVE: tl.constexpr):
     """GDN: decay of the checkpoint, and keys `[BL, BK]`, newest first, times what each has lost since."""
     j = tl.arange(0, keys.shape[0])
     if CUMULATIVE:
@@ -37,8 +37,8 @@ def _head_weights(keys, p_gate, count, CUMULATIVE: tl.constexpr):
 
 
 @device_function
-def _channel_weights(keys, p_gate, m_k, count, K: tl.constexpr, CUMULATIVE: tl.constexpr):
-    """As `_head_weights` for KDA; the decay is `[1, BK]`."""
+def channel_weights(keys, p_gate, m_k, count, K: tl.constexpr, CUMULATIVE: tl.constexpr):
+    """As `head_weights` for KDA; the decay is `[1, BK]`."""
     j = tl.arange(0, keys.shape[0])
     if CUMULATIVE:
         g = tl.load(p_gate + (count - 1) * K, mask=m_k & (count > 0), other=0.0)
@@ -85,9 +85,9 @@ def _tuned_fold_kernel(
             keys = tl.load(ring_k_ptr + p_ring_k + record[:, None] * K + o_k[None, :], mask=m_ring, other=0.0)
             if VECTOR_GATE:
                 p_gate = ring_g_ptr + p_ring * K + o_k
-                decay, weighted = _channel_weights(keys, p_gate, m_k, count, K, CUMULATIVE)
+                decay, weighted = channel_weights(keys, p_gate, m_k, count, K, CUMULATIVE)
             else:
-                decay, weighted = _head_weights(keys, ring_g_ptr + p_ring, count, CUMULATIVE)
+                decay, weighted = head_weights(keys, ring_g_ptr + p_ring, count, CUMULATIVE)
             p_from = temporal_ptr + (source * HV + i_hv) * V * K
             p_to = temporal_ptr + ((first + dst) * HV + i_hv) * V * K
             for i_v in tl.range(i_s * VS, i_s * VS + VS, BV, num_stages=STAGES):

@@ -52,7 +52,7 @@ def exp_of_log_decay(x, INTERPRETED: tl.constexpr):
 
 @device_function
 def sigmoid(x, ROUNDED: tl.constexpr = True):
-    """`1 / (1 + exp(-x))` without overflow; exactly 1/2 at 0. `ROUNDED` divides exactly as the interpreter."""
+    """`1 / (1 + exp(-x))` without overflow; exactly 1/2 at 0. `ROUNDED` divides as the interpreter does."""
     z = tl.exp(-tl.abs(x))
     numerator = tl.where(x >= 0, 1.0, z)
     return tl.div_rn(numerator, 1.0 + z) if ROUNDED else numerator / (1.0 + z)

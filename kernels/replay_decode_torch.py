@@ -77,8 +77,9 @@ def replay_decode(
 
     Inputs as in `packed_decode`, and `ring_d [slots, HV, L, V]`, `ring_k [slots, H, L, K]`, `ring_g` fp32
     `[slots, HV, L]` (GDN) or `[slots, HV, L, K]` (KDA), `write_pos` int32 `[B]`: the records pending in each
-    row's ring, less than L. Reads `temporal` and `ring[0:write_pos]`; writes `(d, k, g)` in the format `ring` at
-    `ring[write_pos]` and leaves `temporal`, the other records and `write_pos` alone. Raises `ValueError`.
+    row's ring, less than L. Reads `temporal` and `ring[0:write_pos]`; writes `(d, k, g)` as `ring`
+    says at `ring[write_pos]` and leaves `temporal`, the other records and `write_pos` alone. Raises
+    `ValueError`.
     """
     sizes = check_replay_decode(
         q, k, v, a, b, A_log, dt_bias, temporal, ring_d, ring_k, ring_g, write_pos, slots

@@ -1,11 +1,12 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
 # Triton ships no types, and a kernel has no Python types to annotate.
-"""Replay decode at memory speed: the same step as `replay_decode_triton`, with tiles chosen by measurement.
+"""Replay decode at memory speed: the step of `replay_decode_triton`, with tiles chosen by measurement.
 
 What makes it fast, each measured (docs/kernels.md): gates, norms and ring scores once per program, which then
-walks its rows of V; K in tiles of at most `BK` that are multiplied elementwise and reduced once, so that eight
-lanes share a row and a sum takes three shuffles; norms taken out of the products, so that the state meets raw
-q and k; state lines leave the L2 cache first.
+walks its rows of V; K in tiles of at most `BK` that are multiplied elementwise and reduced once, so that few
+lanes share a row and a sum takes few shuffles; norms taken out of the products, so that the state meets raw
+q and k; state lines that leave the L2 cache first; no division or square root that rounds correctly, which
+are calls around which every register is kept.
 """
 
 from collections import Counter
@@ -103,7 +104,8 @@ def _prepare(
     """All that a head needs once, and the append of its key and gate.
 
     Returns what scales the state's products with q and k (norm, and for GDN the decay), `1 / |k|`, `k.q`, the
-    weights of the records for q and k `[BL]`, and q and k as the state meets them, one tile of K each. Only the first slice of V writes, and of the value heads that share a key the first.
+    weights of the records for q and k `[BL]`, and q and k as the state meets them, one tile of K each.
+    Only the first slice of V writes, and of the value heads that share a key the first.
     """
     MASK_K: tl.constexpr = K % BK != 0
     p_head = (row * H + i_hv // (HV // H)) * K
@@ -151,7 +153,7 @@ def _prepare(
                 HV, K, MASK_K, CUMULATIVE, INTERPRETED,
             )  # fmt: skip
             keys = keys * lost
-        qs, ks = qs + (q * e,), ks + (k * e,)
+        qs, ks = qs + (q * e,), ks + (k * e,)  # type: ignore[assignment]  # noqa: RUF005
         ring_q += keys * q[None, :]
         ring_k += keys * k[None, :]
     q_norm = inverse_norm(total(qq, axis=0)) * (K**-0.5)
@@ -258,7 +260,7 @@ def replay_decode(
     tile: DecodeTile | None = None,
     launches: Counter[str] | None = None,
 ) -> Tensor:
-    """As `replay_decode_torch.replay_decode`, for any `ring` format; `tile` None takes the shipped table's."""
+    """As `replay_decode_torch.replay_decode`, for any `ring`; `tile` None takes the shipped table's."""
     sizes = check_replay_decode(
         q, k, v, a, b, A_log, dt_bias, temporal, ring_d, ring_k, ring_g, write_pos, slots
     )

@@ -29,4 +29,5 @@ class RingFormat(NamedTuple):
         return self
 
 
+DEFAULT = RingFormat()
 REFERENCE = RingFormat("normalised", "step")

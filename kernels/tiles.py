@@ -22,7 +22,7 @@ MIN_DOT = 16  # the smallest side of a matrix product in Triton
 
 
 class DecodeTile(NamedTuple):
-    """A program walks `VS` rows of V in tiles of `BV`, with K in tiles of `BK`; `registers` caps a thread's, 0 not."""
+    """A program walks `VS` rows of V in tiles of `BV`, K in tiles of `BK`; `registers` 0 is no cap."""
 
     BK: int
     BV: int
@@ -57,7 +57,7 @@ Tile = TypeVar("Tile", DecodeTile, FoldTile)
 
 
 class Times(NamedTuple):
-    """Median microseconds of a layer and step: packed decode, replay decode, and the fold's share, 1/L of one."""
+    """Median microseconds of a layer and step: packed decode, replay decode, and 1/L of a fold."""
 
     rows: int
     packed_us: float
@@ -91,8 +91,8 @@ class TileTable:
     def __init__(self, data: dict[str, Any]) -> None:
         self.measured_on: dict[str, str] = data["measured_on"]
         self.shape: dict[str, int] = data["shape"]
-        self._decode = {_key(row) + (row["rows"],): _tile(DecodeTile, row) for row in data["decode"]}
-        self._fold = {_key(row): _tile(FoldTile, row) for row in data["fold"]}
+        self._decode = {(*_key(row), row["rows"]): tile_of(DecodeTile, row) for row in data["decode"]}
+        self._fold = {_key(row): tile_of(FoldTile, row) for row in data["fold"]}
         self._times: dict[tuple[str, str, int], list[Times]] = {}
         for row in data["times"]:
             times = Times(row["rows"], row["packed_us"], row["decode_us"], row["fold_us"])
@@ -111,9 +111,19 @@ class TileTable:
         return self._fold[key.gate, key.state, ring]
 
     def times(self, key: Key) -> list[Times]:
-        """Measured times of the longest ring that is no longer than `key.ring`, by batch; empty if unknown."""
+        """Measured times by batch, of the longest ring no longer than `key.ring`; empty if unknown."""
         rings = [r for g, s, r in self._times if (g, s) == (key.gate, key.state) and r <= key.ring]
         return self._times[key.gate, key.state, max(rings)] if rings else []
+
+    def best_ring(self, gate: Gate, state: State, rows: int) -> int | None:
+        """The ring length with the fastest step for a batch of `rows`; `None` where nothing is known."""
+        speedups = {
+            ring: found.speedup
+            for (g, s, ring), times in self._times.items()
+            for found in times
+            if (g, s, found.rows) == (gate, state, rows)
+        }
+        return max(speedups, key=speedups.__getitem__, default=None)
 
 
 def key_of(vector_gate: bool, ring: int, dtype: "torch.dtype") -> Key:
@@ -130,7 +140,8 @@ def _key(row: dict[str, Any]) -> tuple[str, str, int]:
     return row["gate"], row["state"], row["ring"]
 
 
-def _tile(kind: type[Tile], row: dict[str, Any]) -> Tile:
+def tile_of(kind: type[Tile], row: dict[str, Any]) -> Tile:
+    """The tile in a row of the table."""
     return kind(**{name: row[name] for name in kind._fields if name in row or name != "registers"})
 
 

@@ -68,6 +68,37 @@ class Schedule:
         return f"schedule {_describe(self.rows, self.chunks)}"
 
 
+Windows: TypeAlias = tuple[tuple[str, int, int], ...]
+
+
+def _describe_windows(rows: Windows) -> str:
+    return ", ".join(f"{request} ({keep} of {window} tokens)" for request, window, keep in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Verify:
+    """A verify window per row, from schedule to commit: speculative decoding's target step.
+
+    ``rows`` are (request, window, keep): ``window`` tokens go through the model, the sampled one and
+    ``window - 1`` drafts, of which the model confirms the first ``keep`` (1..window) and no more.
+    """
+
+    rows: Windows
+
+    def __str__(self) -> str:
+        return f"verify {_describe_windows(self.rows)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Run the windows of a :class:`Verify` and leave them open; the next :class:`Commit` closes them."""
+
+    rows: Windows
+
+    def __str__(self) -> str:
+        return f"draft {_describe_windows(self.rows)}"
+
+
 @dataclass(frozen=True, slots=True)
 class Execute:
     """Write the tensors of the oldest step that is scheduled and not yet executed."""
@@ -78,7 +109,7 @@ class Execute:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The host sees the results of the oldest step, which has executed."""
+    """The host sees the results of the oldest step, which has executed; its verify windows are closed."""
 
     def __str__(self) -> str:
         return "commit"
@@ -164,11 +195,100 @@ class Probe:
         return f"match ({len(self.tokens)} tokens)"
 
 
+@dataclass(frozen=True, slots=True)
+class Offload:
+    """Begin to copy a tree node's checkpoint to host memory; the node stays pinned until the copy ends."""
+
+    node: int
+
+    def __str__(self) -> str:
+        return f"offload node {self.node}"
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Begin to copy a tree node's checkpoint in host memory back to a slot; both stay pinned meanwhile."""
+
+    node: int
+
+    def __str__(self) -> str:
+        return f"load node {self.node}"
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """Begin to send a running request to another pool: its checkpoint, after a fold; no ring.
+
+    The request holds its slot and does nothing until the copy has been acknowledged or has failed.
+    """
+
+    request: str
+
+    def __str__(self) -> str:
+        return f"transfer {self.request}"
+
+
+@dataclass(frozen=True, slots=True)
+class FinishCopy:
+    """A copy in flight arrives: ``of`` is ``node 4`` (an offload or a load) or ``request a`` (a transfer)."""
+
+    of: str
+
+    def __str__(self) -> str:
+        return f"finish the copy of {self.of}"
+
+
+@dataclass(frozen=True, slots=True)
+class AbortCopy:
+    """A copy in flight fails: what was taken for it is put back, and nothing is claimed of it."""
+
+    of: str
+
+    def __str__(self) -> str:
+        return f"abort the copy of {self.of}"
+
+
+@dataclass(frozen=True, slots=True)
+class EvictHost:
+    """Evict the ``count`` least recently used copies in host memory that nobody pins."""
+
+    count: int
+
+    def __str__(self) -> str:
+        return f"evict {self.count} copies in host memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """A request in the waiting queue (retracted, transferred or rejected) is aborted: it never comes back."""
+
+    request: str
+
+    def __str__(self) -> str:
+        return f"cancel {self.request}"
+
+
+@dataclass(frozen=True, slots=True)
+class EndSession:
+    """A conversation is over: everything of its branch that no other branch shares is released.
+
+    ``tokens`` are all its tokens, ``request`` the last of its turns.
+    """
+
+    request: str
+    tokens: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"end the session of {self.request} ({len(self.tokens)} tokens)"
+
+
 Action: TypeAlias = (
     Admit
     | Prefill
     | Forward
     | Schedule
+    | Verify
+    | Draft
     | Execute
     | Commit
     | Checkpoint
@@ -179,4 +299,12 @@ Action: TypeAlias = (
     | EvictStates
     | EvictKv
     | Probe
+    | Offload
+    | Load
+    | Transfer
+    | FinishCopy
+    | AbortCopy
+    | EvictHost
+    | Cancel
+    | EndSession
 )

@@ -40,6 +40,32 @@ class Batch:
         return len(self.slots) - len(self.rows)
 
 
+class WindowRow(NamedTuple):
+    """One verify window: ``tokens`` go in from ``position`` on; ``cursor`` is write_pos of ``slot``."""
+
+    request: Request
+    slot: int
+    position: int
+    tokens: tuple[int, ...]
+    cursor: int
+
+
+@dataclass(frozen=True, slots=True)
+class WindowBatch:
+    """A batch of verify windows as the kernels see it, one entry per row.
+
+    Rows of different lengths are padded to the longest: row i of ``tokens`` and ``positions`` counts up to
+    ``lengths[i]``.
+    """
+
+    rows: tuple[WindowRow, ...]
+    slots: tuple[int, ...]
+    cursors: tuple[int, ...]
+    lengths: tuple[int, ...]
+    tokens: tuple[tuple[int, ...], ...]
+    positions: tuple[tuple[int, ...], ...]
+
+
 class BatchLayout:
     """A persistent batch: a request keeps its row until one before it leaves.
 
@@ -83,3 +109,18 @@ class BatchLayout:
     def _padding_slot(self) -> int:
         """The slot of a row that must do nothing."""
         return PADDING_SLOT
+
+    def arrange_windows(self, rows: Sequence[WindowRow]) -> WindowBatch:
+        """Pad the windows to the longest; the rows stay in their order, apart from those of decode steps."""
+        longest = max(len(row.tokens) for row in rows)
+        return WindowBatch(
+            rows=tuple(rows),
+            slots=tuple(row.slot for row in rows),
+            cursors=tuple(row.cursor for row in rows),
+            lengths=tuple(len(row.tokens) for row in rows),
+            tokens=tuple((*row.tokens, *[0] * (longest - len(row.tokens))) for row in rows),
+            positions=tuple(
+                (*range(row.position, row.position + len(row.tokens)), *[0] * (longest - len(row.tokens)))
+                for row in rows
+            ),
+        )

@@ -42,12 +42,15 @@ class ModelConfig:
 class CacheConfig:
     """Sizes and policies of the cache.
 
-    ``ring_length`` is L, the decode steps between two folds; ``ring_dtype``, ``ring_key_dtype``, ``ring_keys`` and
-    ``ring_gates`` say how its records are stored (see ``PoolShape``); ``track_interval`` the tokens between two
+    ``ring_length`` is L, the decode steps between two folds; ``ring_dtype``, ``ring_key_dtype``,
+    ``ring_keys`` and ``ring_gates`` say how its records are stored (see ``PoolShape``);
+    ``track_interval`` the tokens between two
     track points. ``finish`` says what a finishing request does with the records in its ring (cut the key
     or fold them), ``track`` whether a track point leaves a checkpoint in the tree. With ``overlap`` a step
     may be scheduled before the one before it has committed. ``graph_rows`` is the batch size of graph mode:
     static buffers of so many rows, refreshed in place, padded with slot -1; ``None`` runs without them.
+    ``host_slots`` are the places for checkpoints in host memory (0: no host tier), ``peer_slots`` those of
+    another engine's pool that requests can be transferred to.
     """
 
     strategy: str = "no_buffer"
@@ -66,6 +69,8 @@ class CacheConfig:
     track: TrackPolicy = "snapshot"
     overlap: bool = False
     graph_rows: int | None = None
+    host_slots: int = 0
+    peer_slots: int = 0
 
     @property
     def grid(self) -> int:

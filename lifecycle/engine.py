@@ -11,6 +11,7 @@ from replaylife.lifecycle.actions import (
     Admit,
     Checkpoint,
     Commit,
+    Draft,
     EvictKv,
     EvictStates,
     Execute,
@@ -21,6 +22,8 @@ from replaylife.lifecycle.actions import (
     Probe,
     Retract,
     Schedule,
+    Verify,
+    Windows,
 )
 from replaylife.lifecycle.batch import BatchLayout
 from replaylife.lifecycle.compute import Compute
@@ -33,6 +36,8 @@ from replaylife.lifecycle.events import (
     Released,
 )
 from replaylife.lifecycle.guard import Guard
+from replaylife.lifecycle.host_tier import HostTier
+from replaylife.lifecycle.outside import OutsideActions
 from replaylife.lifecycle.planner import Planner
 from replaylife.lifecycle.protocol import Capabilities
 from replaylife.lifecycle.request import Closing, Request
@@ -62,20 +67,27 @@ class ReferenceEngine:
         requests: dict[str, Request],
         stepper: type[Stepper],
         layout: BatchLayout,
+        tier: HostTier,
     ) -> None:
         self.config, self.store, self.planner = config, store, planner
         self.strategy, self.compute = strategy, compute
-        self.requests = requests
+        self.requests, self.tier = requests, tier
         self.capabilities = Capabilities(
             replayssm=config.cache.replayssm,
+            speculation=config.cache.replayssm,
             numeric=config.backend != "none" and not config.model.witness,
             witness=config.backend != "none" and config.model.witness,
         )
         self.stepper = stepper(store, planner, strategy, compute, layout, self._touch)
-        self._guard = Guard(config.cache, store, strategy, requests, self.stepper)
+        self._guard = Guard(config.cache, store, strategy, requests, self.stepper, tier)
+        self._outside = OutsideActions(store, tier, requests)
         self._action = 0
         self._snapshotter = Snapshotter(
-            store, self.requests, self.stepper.in_flight, self.planner.grid if strategy.on_grid else None
+            store,
+            self.requests,
+            self.stepper.in_flight,
+            self.planner.grid if strategy.on_grid else None,
+            tier,
         )
         self._snapshot, self._changed = self._snapshotter.take()
 
@@ -99,7 +111,10 @@ class ReferenceEngine:
         return self._changed
 
     def enabled(self) -> Iterable[Action]:
-        """Return the actions on present requests that can be applied now (admissions are the caller's)."""
+        """Return the actions on present requests that can be applied now.
+
+        Admissions and verify windows are the caller's.
+        """
         return self._guard.enabled()
 
     def _perform(self, action: Action) -> None:
@@ -112,6 +127,11 @@ class ReferenceEngine:
                 self._step(action)
             case Schedule():
                 self._schedule(action)
+            case Verify(rows):
+                self._open_windows(rows)
+                self._commit()
+            case Draft(rows):
+                self._open_windows(rows)
             case Execute():
                 self.stepper.execute()
             case Commit():
@@ -132,6 +152,19 @@ class ReferenceEngine:
                 self.store.evict_kv(tokens)
             case Probe(tokens):
                 self._probe(tokens)
+            case _:
+                self._move_copies(action)
+
+    def _move_copies(self, action: Action) -> None:
+        """Actions about checkpoints outside the pool; a request that was transferred leaves with its copy."""
+        touched, left = self._outside.perform(action)
+        if touched is not None:
+            self._snapshotter.touched_requests.add(touched)
+        if left is not None:
+            self._leave(left, retracted=True)
+            self.tier.queue.add(left.id)
+            self._touch(left)
+            self.requests.pop(left.id, None)
 
     # -- coming --------------------------------------------------------------------------------------
 
@@ -140,6 +173,7 @@ class ReferenceEngine:
         store = self.store
         request = Request(action.request, list(action.tokens), len(action.tokens))
         met = store.tree.match(action.tokens, limit=len(action.tokens) - 1)
+        kept, met = self.tier.look_up(action.request, action.tokens, met)
         node = met.state_node
         if node is not None:
             store.pin(request, node)
@@ -147,13 +181,17 @@ class ReferenceEngine:
         if refused is not None:
             self._reject(request, refused)
             return
-        if node is not None:
-            store.tree.refresh(node)
-        store.fill(request, request.held_slot, None if node is None else node.state)
-        self._start_at(request, met)
+        store.events.append(Matched(request.id, met.kv_len, met.state_len, None if node is None else node.id))
+        if kept is not None:
+            self.tier.restore(request, kept)
+        else:
+            if node is not None:
+                store.tree.refresh(node)
+            store.fill(request, request.held_slot, None if node is None else node.state)
+        self._start_at(request, met, met.state_len if kept is None else len(kept.tokens))
+        self.tier.welcome(request.id)
         self.requests[request.id] = request
         self._touch(request)
-        store.events.append(Matched(request.id, met.kv_len, met.state_len, None if node is None else node.id))
 
     def _provide(self, request: Request, tokens: int) -> str | None:
         """Take what a request needs; return why it cannot be had, with what was taken still in its hands."""
@@ -165,14 +203,14 @@ class ReferenceEngine:
             return "no slot free and no state to evict"
         return None
 
-    def _start_at(self, request: Request, met: Match) -> None:
+    def _start_at(self, request: Request, met: Match, start: int) -> None:
         """Set all lengths to the cached prefix, and remember a longer key-value hit as a branch point."""
-        request.cached = request.folded = met.state_len
-        request.schedule_to(met.state_len)
-        request.execute_to(met.state_len)
-        request.commit_to(met.state_len)
+        request.cached = request.folded = start
+        request.schedule_to(start)
+        request.execute_to(start)
+        request.commit_to(start)
         branch = met.kv_len - met.kv_len % self.planner.grid
-        if self.strategy.branches and branch > met.state_len:
+        if self.strategy.branches and branch > start:
             request.branch = branch
 
     def _reject(self, request: Request, reason: str) -> None:
@@ -183,12 +221,14 @@ class ReferenceEngine:
         if request.slot is not None:
             self.store.give_up_slot(request, "admission rejected")
         self.store.release(request)
+        self.tier.queue.add(request.id)
         self.store.events.append(AdmissionRejected(request.id, reason, node))
 
     def _probe(self, tokens: tuple[int, ...]) -> None:
         met = self.store.tree.match(tokens, limit=len(tokens) - 1)
-        node = None if met.state_node is None else met.state_node.id
-        self.store.events.append(Matched(None, met.kv_len, met.state_len, node))
+        node = met.host_node or met.state_node
+        length, found = (0, None) if node is None else (node.key_len, node.id)
+        self.store.events.append(Matched(None, met.kv_len, length, found))
 
     # -- running -------------------------------------------------------------------------------------
 
@@ -202,6 +242,9 @@ class ReferenceEngine:
         self._schedule(action)
         self.stepper.execute()
         self._commit()
+
+    def _open_windows(self, rows: Windows) -> None:
+        self.stepper.open_windows([(self.requests[name], window, keep) for name, window, keep in rows])
 
     def _commit(self) -> None:
         for request in self.stepper.commit():
@@ -233,15 +276,19 @@ class ReferenceEngine:
             case "finish":
                 self._finish(request)
             case "retract":
-                self.store.retracted[request.id] = self._leave(request, retracted=True)
+                pending = self.store.pool.pending(request.held_slot)
+                self.tier.back_up(request)
+                self.store.retracted[request.id] = self._leave(request, retracted=True, pending=pending)
+                self.tier.queue.add(request.id)
             case _:
                 self._leave(request, retracted=False)
         self._touch(request)
         self.requests.pop(request.id, None)
 
-    def _leave(self, request: Request, *, retracted: bool) -> int:
-        """Free what the request holds; return how many records its ring held."""
-        pending = self.store.pool.pending(request.held_slot)
+    def _leave(self, request: Request, *, retracted: bool, pending: int | None = None) -> int:
+        """Free what the request holds; return how many records its ring held, before any fold."""
+        if pending is None:
+            pending = self.store.pool.pending(request.held_slot)
         self.store.give_up_slot(request, "retracted" if retracted else "aborted")
         self.strategy.close(request)
         self.store.release(request)

@@ -5,6 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from replaylife.lifecycle.events_outside import Cancelled as Cancelled
+from replaylife.lifecycle.events_outside import CopyAborted as CopyAborted
+from replaylife.lifecycle.events_outside import CopyFinished as CopyFinished
+from replaylife.lifecycle.events_outside import CopyKind as CopyKind
+from replaylife.lifecycle.events_outside import CopyRefused as CopyRefused
+from replaylife.lifecycle.events_outside import CopyStarted as CopyStarted
+from replaylife.lifecycle.events_outside import PlaceFreed as PlaceFreed
+from replaylife.lifecycle.events_outside import PlaceKind as PlaceKind
+
 
 @dataclass(frozen=True, slots=True)
 class Matched:
@@ -101,6 +110,52 @@ class Decoded:
 
 
 @dataclass(frozen=True, slots=True)
+class Drafted:
+    """A verify window ran: ``tokens`` went in at ``position`` and after, all their records are in the ring.
+
+    ``cursor_before`` is write_pos before the step (before a fold that made room, too), ``cursor_after`` past
+    the window's records.
+    """
+
+    request: str
+    slot: int
+    position: int
+    tokens: tuple[int, ...]
+    cursor_before: int
+    cursor_after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A verify window of ``window`` tokens from ``position`` on was closed: ``tokens`` are those kept.
+
+    ``sampled`` is what the model sampled after each of them, the last one the next token to go in.
+    ``cursor_after`` is write_pos once the others were rejected (and a full ring folded).
+    """
+
+    request: str
+    slot: int
+    position: int
+    window: int
+    tokens: tuple[int, ...]
+    sampled: tuple[int, ...]
+    cursor_after: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFolded:
+    """A checkpoint inside a verify window: temporal of ``src`` and its first ``records`` ring records were
+    folded into ``dst``, for the request's first ``length`` tokens. ``src`` was left alone.
+    """
+
+    src: int
+    dst: int
+    records: int
+    length: int
+    request: str
+
+
+@dataclass(frozen=True, slots=True)
 class StepScheduled:
     """A step was decided on: one (request, start, end) per row, tokens ``[start, end)``."""
 
@@ -141,7 +196,10 @@ class PublishSkipped:
 
 @dataclass(frozen=True, slots=True)
 class Evicted:
-    """States and key-value tokens left the tree to make room for ``purpose``: ``state`` or ``kv``."""
+    """States and key-value tokens left the tree to make room for ``purpose``: ``state``, ``kv`` or ``host``.
+
+    ``session``: because a conversation has ended. ``hosts`` are the places of the copies that went.
+    """
 
     purpose: str
 
@@ -149,6 +207,7 @@ class Evicted:
     kv_tokens: int
     tombstoned: tuple[int, ...]
     removed: tuple[int, ...]
+    hosts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +248,9 @@ Event: TypeAlias = (
     | StateFolded
     | Prefilled
     | Decoded
+    | Drafted
+    | Accepted
+    | CheckpointFolded
     | StepScheduled
     | StepCommitted
     | Published
@@ -196,4 +258,10 @@ Event: TypeAlias = (
     | Evicted
     | Released
     | Finished
+    | CopyStarted
+    | CopyFinished
+    | CopyAborted
+    | CopyRefused
+    | PlaceFreed
+    | Cancelled
 )

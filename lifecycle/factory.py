@@ -10,12 +10,13 @@ from replaylife.lifecycle.compute import Compute, HashCompute
 from replaylife.lifecycle.config import EngineConfig
 from replaylife.lifecycle.engine import ReferenceEngine
 from replaylife.lifecycle.faults import FAULTS
+from replaylife.lifecycle.host_tier import HostTier
 from replaylife.lifecycle.planner import Planner
 from replaylife.lifecycle.request import Request
 from replaylife.lifecycle.stepper import Stepper
 from replaylife.lifecycle.store import StateStore
 from replaylife.lifecycle.strategies import STRATEGIES, Strategy
-from replaylife.pool import MambaPool
+from replaylife.pool import CheckpointPool, MambaPool
 from replaylife.radix import RadixTree
 
 if TYPE_CHECKING:
@@ -47,14 +48,16 @@ class EngineFactory:
         tensors = self._tensors()
         pool = self.faulted(MambaPool)(config.pool_shape(), tensors, log_records=config.model.witness)
         tree = self.faulted(RadixTree)(config.cache.page)
-        store = self.faulted(StateStore)(config.cache, pool, tree)
+        host = self._places(config.cache.host_slots, pool)
+        store = self.faulted(StateStore)(config.cache, pool, tree, host)
+        tier = self.faulted(HostTier)(store, host, self._places(config.cache.peer_slots, pool))
         planner = self.faulted(Planner)(config.cache)
         strategy = self.faulted(STRATEGIES[config.cache.strategy])(store, planner)
         requests: dict[str, Request] = {}
-        compute = self._compute(tensors, pool, tree, requests)
+        compute = self._compute(tensors, pool, tree, requests, tier)
         stepper, layout = self.faulted(Stepper), self.faulted(BatchLayout)()
         return self.faulted(ReferenceEngine)(
-            config, store, planner, strategy, compute, requests, stepper, layout
+            config, store, planner, strategy, compute, requests, stepper, layout, tier
         )
 
     def faulted(self, base: type[T]) -> type[T]:
@@ -96,13 +99,28 @@ class EngineFactory:
 
         return PoolTensors(self.config.pool_shape(), self._kernels(), torch.device(self.config.device))
 
+    def _places(self, count: int, pool: MambaPool) -> CheckpointPool | None:
+        """Places for checkpoints outside the pool, with tensors where the pool has them."""
+        if not count:
+            return None
+        if pool.tensors is None:
+            return self.faulted(CheckpointPool)(count, pool)
+        from replaylife.pool.tensors import CheckpointTensors
+
+        return self.faulted(CheckpointPool)(count, pool, CheckpointTensors(pool.tensors, count))
+
     def _compute(
-        self, tensors: PoolTensors | None, pool: MambaPool, tree: RadixTree, requests: dict[str, Request]
+        self,
+        tensors: PoolTensors | None,
+        pool: MambaPool,
+        tree: RadixTree,
+        requests: dict[str, Request],
+        tier: HostTier,
     ) -> Compute:
         if tensors is None:
             return HashCompute(self.config.model.vocab)
         from replaylife.lifecycle.model.compute import NetworkCompute, WitnessCompute
 
         if self.config.model.witness:
-            return WitnessCompute(self.config, pool, tensors)
-        return NetworkCompute(self.config, tensors, tree, requests)
+            return WitnessCompute(self.config, pool, tensors, tier)
+        return NetworkCompute(self.config, tensors, tree, requests, tier)

@@ -21,12 +21,12 @@ class Planner:
     def checkpoint_in(self, start: int, end: int, *, decode: bool) -> int | None:
         """Return the length in ``(start, end]`` at which a row leaves a checkpoint, if there is one.
 
-        For a decode row that is a track point, for a prefill chunk its last grid point, both counted from
-        token 0 and never from the chunk's own start.
+        For a decode row that is a track point (the last one, where a verify window passes several), for a
+        prefill chunk its last grid point, both counted from token 0 and never from the row's own start.
         """
-        if decode:
-            return end if self._tracks and self.is_track_point(end) else None
-        last = end - end % self.grid
+        if decode and not self._tracks:
+            return None
+        last = end - end % (self._track_point if decode else self.grid)
         return last if last > start else None
 
     def force_flush(self, length_after: int) -> bool:
@@ -36,3 +36,7 @@ class Planner:
     def must_fold(self, pending: int, *, forced: bool) -> bool:
         """Whether a row folds after a step that left ``pending`` records in its ring."""
         return self._ring_length is not None and (forced or pending == self._ring_length)
+
+    def must_make_room(self, pending: int, window: int) -> bool:
+        """Whether a slot folds before a verify window, because its records do not fit behind ``pending``."""
+        return self._ring_length is not None and pending + window > self._ring_length

@@ -27,6 +27,7 @@ class Capabilities:
     numeric: bool
     witness: bool
     steps: bool = True
+    speculation: bool = False
 
 
 class Engine(Protocol):

@@ -9,7 +9,7 @@ from replaylife.lifecycle.snapshot import Phase
 from replaylife.pool import EMPTY, Fold, Record
 from replaylife.radix import Node
 
-Closing: TypeAlias = Literal["finish", "abort", "retract"]
+Closing: TypeAlias = Literal["finish", "abort", "retract", "transfer"]
 
 
 class PendingCow(NamedTuple):
@@ -30,7 +30,8 @@ class Request:
     for siblings. ``track_slots`` are further slots it owns, in order of use, and ``stamps`` the tokens of the
     checkpoint in each of them that a committed step has written; ``marks`` are those that steps in flight
     are to write, once per step. With ``in_flight`` steps between schedule
-    and commit, an end that has been asked for waits in ``closing``.
+    and commit, an end that has been asked for waits in ``closing``. ``drafts`` are the tokens of an open
+    verify window: the last of ``tokens``, of which those that are rejected leave it again.
     """
 
     id: str
@@ -53,6 +54,7 @@ class Request:
     marks: list[int] = field(default_factory=list)
     in_flight: int = 0
     closing: Closing | None = None
+    drafts: tuple[int, ...] = ()
 
     @property
     def phase(self) -> Phase:
@@ -89,6 +91,20 @@ class Request:
     def commit_to(self, end: int) -> None:
         """The host has seen the results of tokens ``[0, end)``."""
         self.committed = end
+
+    def open_window(self, tokens: tuple[int, ...]) -> None:
+        """A window of ``tokens`` has run: the sampled token, already known, and drafts after it."""
+        self.tokens.extend(tokens[1:])
+        self.drafts = tokens
+        self.execute_to(self.executed + len(tokens))
+
+    def close_window(self, before: Fold, kept: int) -> None:
+        """Of the open window, which began after ``before``, only the first ``kept`` tokens have happened."""
+        end = before.length + kept
+        del self.tokens[max(end, before.length + 1) :]
+        self.drafts = ()
+        self.absorbed = before.after(self.tokens[before.length : end])
+        self.scheduled = self.executed = end
 
     @property
     def slots(self) -> tuple[int, ...]:

@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 from replaylife.lifecycle.actions import Action
-from replaylife.lifecycle.events import Event
+from replaylife.lifecycle.events import CopyKind, Event, PlaceKind
 from replaylife.pool import Fold, Record
 
-OwnerKind: TypeAlias = Literal["free", "reserved", "tree", "request", "step"]
+OwnerKind: TypeAlias = Literal["free", "reserved", "tree", "request", "step", "copy"]
 Phase: TypeAlias = Literal["prefill", "decode", "closing"]
 MeasurementKind: TypeAlias = Literal["state", "logits", "witness", "untouched"]
 
 
 class Owner(NamedTuple):
-    """Who holds a slot: the free list, nobody ever (slot 0), a tree node, a request, a step in flight."""
+    """Who holds a slot: free list, nobody ever (slot 0), tree node, request, step or copy in flight."""
 
     kind: OwnerKind
     id: str = ""
@@ -76,7 +76,8 @@ class RequestView:
     the tree, ``kv_tokens`` the key-value tokens the request itself owns, ``locked`` the node it pins.
     ``slot`` is its live slot, ``track_slots`` the others it owns; ``stamps`` says of some of them which
     tokens the checkpoint in them covers. ``pending_cow`` is the (source, destination) of a copy that has
-    not run yet, ``copies`` how often it has.
+    not run yet, ``copies`` how often it has. ``drafts`` are the tokens of an open verify window, the last
+    ones executed, of which a part will be rejected; empty where none is open.
     """
 
     id: str
@@ -94,6 +95,7 @@ class RequestView:
     kv_tokens: int
     pending_cow: tuple[int, int] | None
     copies: int
+    drafts: tuple[int, ...] = ()
 
     @property
     def slots(self) -> tuple[int, ...]:
@@ -112,6 +114,43 @@ class StepView:
     rows: tuple[tuple[str, int, int], ...]
     copies: tuple[int, ...]
     executed_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceView:
+    """A place for one checkpoint outside the pool: in host memory (``host``) or another pool (``peer``).
+
+    ``temporal`` and ``conv`` say which tokens the checkpoint in it has absorbed. ``owners``: the free list,
+    the tree node whose copy it is, the retracted or transferred request, or a copy in flight. ``written`` is
+    the step that last wrote it.
+    """
+
+    index: int
+    owners: tuple[Owner, ...]
+    temporal: Fold
+    conv: Fold
+    written: int
+
+
+@dataclass(frozen=True, slots=True)
+class CopyView:
+    """A copy in flight, as events.CopyStarted tells it; ``locked`` is the node it pins."""
+
+    kind: CopyKind
+    of: str
+    src: int
+    dst: int
+    locked: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingView:
+    """A request in the waiting queue whose checkpoint of ``tokens`` lies outside the pool."""
+
+    id: str
+    where: PlaceKind
+    place: int
+    tokens: Fold
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +183,9 @@ class Snapshot:
     ``ring_length`` is L, ``None`` with ReplaySSM off; lengths that are multiples of ``track_point`` are
     tracked; ``grid`` is what checkpoint lengths must be multiples of, ``None`` where they need not. ``lru``
     are the nodes that carry a state in the order of their eviction, ``in_flight`` the steps not yet
-    committed, oldest first. ``measurements`` belong to the action just applied.
+    committed, oldest first. ``measurements`` belong to the action just applied. ``host_places`` and
+    ``peer_places`` are the places for checkpoints outside the pool, with their free lists; ``copies`` are in
+    flight between a slot and a place, ``waiting`` the requests whose checkpoint lies in a place.
     """
 
     slots: tuple[SlotView, ...]
@@ -159,6 +200,12 @@ class Snapshot:
     lru: tuple[int, ...]
     in_flight: tuple[StepView, ...]
     measurements: tuple[Measurement, ...] = ()
+    host_places: tuple[PlaceView, ...] = ()
+    host_free: tuple[int, ...] = ()
+    peer_places: tuple[PlaceView, ...] = ()
+    peer_free: tuple[int, ...] = ()
+    copies: tuple[CopyView, ...] = ()
+    waiting: tuple[WaitingView, ...] = ()
 
     def node(self, node_id: int) -> NodeView | None:
         """Return the node with this id, or ``None``."""
@@ -167,6 +214,11 @@ class Snapshot:
     def request(self, request_id: str) -> RequestView | None:
         """Return the request with this id, or ``None``."""
         return next((request for request in self.requests if request.id == request_id), None)
+
+    def host_copy(self, node_id: int) -> PlaceView | None:
+        """Return the place in host memory with the copy of a node's state, or ``None``."""
+        owner = Owner("tree", str(node_id))
+        return next((place for place in self.host_places if owner in place.owners), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
+from replaylife.lifecycle.host_tier import HostTier
 from replaylife.lifecycle.planned import PlannedStep
 from replaylife.lifecycle.request import Request
 from replaylife.lifecycle.snapshot import Changed, NodeView, Owner, RequestView, SlotView, Snapshot, StepView
+from replaylife.lifecycle.snapshot_places import OutsideViews
 from replaylife.lifecycle.store import StateStore
 from replaylife.pool import EMPTY, Fold
 from replaylife.radix import Node
@@ -26,8 +28,10 @@ class Snapshotter:
         requests: Mapping[str, Request],
         in_flight: Iterable[PlannedStep],
         grid: int | None,
+        tier: HostTier,
     ) -> None:
         self._store, self._requests, self._in_flight, self._grid = store, requests, in_flight, grid
+        self._tier, self._outside = tier, OutsideViews(tier)
         self._slots: dict[int, SlotView] = {}
         self._nodes: dict[int, NodeView] = {}
         self._node_views: tuple[NodeView, ...] = ()
@@ -35,6 +39,7 @@ class Snapshotter:
         self._node_holds: defaultdict[int, set[int]] = defaultdict(set)
         self._request_holds: defaultdict[int, set[str]] = defaultdict(set)
         self._step_holds: defaultdict[int, set[str]] = defaultdict(set)
+        self._load_holds: dict[int, str] = {}
         self._free_list: tuple[int, ...] = ()
         self._lru: tuple[int, ...] = ()
         self.touched_requests: set[str] = set()
@@ -58,6 +63,7 @@ class Snapshotter:
             grid=self._grid,
             lru=self._lru,
             in_flight=tuple(_view_step(step) for step in self._in_flight),
+            **self._outside.take(),
         )
         return snapshot, Changed(slots, nodes, requests)
 
@@ -69,6 +75,9 @@ class Snapshotter:
                 for copy in row.copies:
                     if copy.dst not in row.request.track_slots:
                         holds[copy.dst].add(str(step.number))
+        loads = {copy.dst: of for of, copy in self._tier.copies.items() if copy.kind == "load"}
+        self._changed_slots |= loads.keys() ^ self._load_holds.keys()
+        self._load_holds = loads
         self._changed_slots |= holds.keys() ^ self._step_holds.keys()
         self._step_holds = holds
 
@@ -167,6 +176,8 @@ class Snapshotter:
         yield from (Owner("tree", str(node)) for node in sorted(self._node_holds[index]))
         yield from (Owner("request", name) for name in sorted(self._request_holds[index]))
         yield from (Owner("step", number) for number in sorted(self._step_holds.get(index, ())))
+        if index in self._load_holds:
+            yield Owner("copy", self._load_holds[index])
 
 
 def _view_request(request: Request) -> RequestView:
@@ -187,6 +198,7 @@ def _view_request(request: Request) -> RequestView:
         kv_tokens=request.kv_tokens,
         pending_cow=request.pending_cow,
         copies=request.copies,
+        drafts=request.drafts,
     )
 
 

@@ -13,11 +13,12 @@ from replaylife.lifecycle.planner import Planner
 from replaylife.lifecycle.request import Request
 from replaylife.lifecycle.store import StateStore
 from replaylife.lifecycle.strategies import Strategy
+from replaylife.lifecycle.windows import WindowSteps
 
 MAX_IN_FLIGHT = 2
 
 
-class Stepper:
+class Stepper(WindowSteps):
     """Takes steps through schedule (lengths and slots decided), execute (tensors written) and commit.
 
     Steps execute and commit in the order in which they were scheduled. Without overlap the three happen in
@@ -179,6 +180,8 @@ class Stepper:
             request = row.request
             request.in_flight -= 1
             self._touch(request)
+            if row.window is not None:
+                self._close_window(row, row.window)
             if request.closing is None:
                 request.commit_to(row.end)
                 self._publish(row)

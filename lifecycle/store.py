@@ -6,6 +6,7 @@ from replaylife.lifecycle.config import CacheConfig
 from replaylife.lifecycle.events import (
     Allocated,
     CheckpointCopied,
+    CheckpointFolded,
     Event,
     Evicted,
     Freed,
@@ -15,7 +16,7 @@ from replaylife.lifecycle.events import (
 )
 from replaylife.lifecycle.planned import PlannedCopy
 from replaylife.lifecycle.request import PendingCow, Request
-from replaylife.pool import Copied, KvBudget, MambaPool
+from replaylife.pool import CheckpointPool, Copied, KvBudget, MambaPool
 from replaylife.radix import Evicted as TreeEvicted
 from replaylife.radix import Node, RadixTree
 
@@ -26,11 +27,13 @@ class StateStore:
     Every method appends what happened to ``events``, which the engine empties after each action.
     ``published`` has the step in which each node's state came in, ``retracted`` the records that were in
     the ring of each request whose memory was taken away, ``rejected`` the slot that each request was about to
-    copy when its admission was rejected.
+    copy when its admission was rejected. ``host`` are the places in host memory, if there are any.
     """
 
-    def __init__(self, cache: CacheConfig, pool: MambaPool, tree: RadixTree) -> None:
-        self.cache, self.pool, self.tree = cache, pool, tree
+    def __init__(
+        self, cache: CacheConfig, pool: MambaPool, tree: RadixTree, host: CheckpointPool | None = None
+    ) -> None:
+        self.cache, self.pool, self.tree, self.host = cache, pool, tree, host
         self.kv = KvBudget(cache.kv_tokens)
         self.events: list[Event] = []
         self.published: dict[int, int] = {}
@@ -79,13 +82,24 @@ class StateStore:
         """Evict leaves, least recently used first, until ``tokens`` key-value tokens are freed."""
         self._give_up("kv", self.tree.evict_kv(tokens))
 
+    def evict_hosts(self, count: int) -> None:
+        """Evict the ``count`` least recently used copies in host memory that nobody pins."""
+        self._give_up("host", self.tree.evict_hosts(count))
+
+    def release_branch(self, tokens: tuple[int, ...]) -> None:
+        """Give up the states, copies and key-value of a conversation that no other one shares."""
+        self._give_up("session", self.tree.release_branch(tokens))
+
     def _give_up(self, purpose: str, evicted: TreeEvicted) -> None:
         for slot in evicted.slots:
             self.pool.free(slot)
+        for place in evicted.hosts:
+            if self.host is not None:
+                self.host.deallocate(place)
         self.kv.give_back(evicted.kv_tokens)
         for node in (*evicted.tombstoned, *evicted.removed):
             self.published.pop(node, None)
-        if evicted.slots or evicted.kv_tokens:
+        if evicted.slots or evicted.kv_tokens or evicted.hosts:
             self.events.append(Evicted(purpose, *evicted))
 
     # -- copies --------------------------------------------------------------------------------------
@@ -139,6 +153,16 @@ class StateStore:
         The ring must be empty: a copy takes no ring.
         """
         self._copied(self.pool.copy_from(slot, copy.dst), "publish", request)
+
+    def checkpoint_in_window(
+        self, request: Request, slot: int, records: int, position: int, copy: PlannedCopy
+    ) -> None:
+        """Fold the state after ``position`` tokens of an open verify window into the slot of a copy.
+
+        By then ``records`` were in the ring. The request's slot is left alone.
+        """
+        self.pool.checkpoint_in_window(slot, records, position, copy.dst)
+        self.events.append(CheckpointFolded(slot, copy.dst, records, copy.length, request.id))
 
     def publish(self, request: Request, copy: PlannedCopy, purpose: str) -> None:
         """Give the tree the slot of a copy; freed if the key has a state by now. The lock moves there."""

@@ -1,7 +1,9 @@
 """Recurrent-state slots: tensors, allocator, cursors, ledger and byte model. Knows slots, not keys."""
 
 from replaylife.kernels.ring import Gates, Keys
+from replaylife.pool.advice import SlowReplayWarning
 from replaylife.pool.allocator import KvBudget, SlotAllocator
+from replaylife.pool.checkpoints import CheckpointPool, Moved, StoredCheckpoint
 from replaylife.pool.ledger import EMPTY, Fold, Record
 from replaylife.pool.mamba import Copied, Folded, MambaPool
 from replaylife.pool.shape import BYTES, DType, Gate, PoolShape
@@ -9,6 +11,7 @@ from replaylife.pool.shape import BYTES, DType, Gate, PoolShape
 __all__ = [
     "BYTES",
     "EMPTY",
+    "CheckpointPool",
     "Copied",
     "DType",
     "Fold",
@@ -18,7 +21,10 @@ __all__ = [
     "Keys",
     "KvBudget",
     "MambaPool",
+    "Moved",
     "PoolShape",
     "Record",
     "SlotAllocator",
+    "SlowReplayWarning",
+    "StoredCheckpoint",
 ]

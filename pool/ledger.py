@@ -7,7 +7,7 @@ the one shows up against the other.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 _MODULUS = (1 << 61) - 1
@@ -55,7 +55,8 @@ class SlotLedger:
     ``temporal`` covers ``[0, temporal.length)``, ``ring[:write_pos]`` the tokens after it, ``conv`` the
     window that ends at ``conv.length``. ``conv_checkpoint`` is ``None`` when ReplaySSM is off. ``ring``
     keeps entries behind the cursor too, as the tensors do: a stale record must be visible as stale.
-    ``written`` is the step that last wrote ``temporal``.
+    ``written`` is the step that last wrote ``temporal``. ``window`` has, while a verify window is open, the
+    live window (and its records) at each of its positions, the one before it first; empty otherwise.
     """
 
     temporal: Fold
@@ -66,6 +67,7 @@ class SlotLedger:
     temporal_log: tuple[Record, ...] = ()
     conv_log: tuple[Record, ...] = ()
     conv_checkpoint_log: tuple[Record, ...] = ()
+    window: list[tuple[Fold, tuple[Record, ...]]] = field(default_factory=list)
 
     def clone(self) -> SlotLedger:
         """Return an independent copy."""
@@ -78,6 +80,7 @@ class SlotLedger:
             self.temporal_log,
             self.conv_log,
             self.conv_checkpoint_log,
+            list(self.window),
         )
 
 
@@ -129,6 +132,29 @@ class Ledger:
         entry.conv = entry.conv.then(record.token)
         if self.logging:
             entry.conv_log += (record,)
+        if entry.window:
+            entry.window.append((entry.conv, entry.conv_log))
+
+    def open_window(self, slot: int) -> None:
+        """Keep, from now on, where the live window of ``slot`` stands after each record."""
+        entry = self.slots[slot]
+        entry.window = [(entry.conv, entry.conv_log)]
+
+    def rewind_window(self, slot: int, position: int) -> None:
+        """Write: live conv of ``slot`` is what it was at ``position`` of its open window."""
+        entry = self.slots[slot]
+        entry.conv, entry.conv_log = entry.window[position]
+
+    def window_into(self, slot: int, position: int, dst: int) -> None:
+        """Write: both windows of ``dst`` are that of ``slot`` at ``position`` of its open window."""
+        target = self.slots[dst]
+        target.conv, target.conv_log = self.slots[slot].window[position]
+        if target.conv_checkpoint is not None:
+            target.conv_checkpoint, target.conv_checkpoint_log = target.conv, target.conv_log
+
+    def close_window(self, slot: int) -> None:
+        """Forget where the live window of ``slot`` stood on the way."""
+        self.slots[slot].window = []
 
     def fold(self, slot: int, count: int, dst: int, step: int) -> None:
         """Write: temporal of ``dst`` is temporal of ``slot`` plus its first ``count`` ring records."""

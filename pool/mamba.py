@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from replaylife.pool.advice import SlowReplayWarning, slow_replay
 from replaylife.pool.allocator import SlotAllocator
 from replaylife.pool.ledger import Ledger, Record
 from replaylife.pool.shape import PoolShape
@@ -46,6 +48,9 @@ class MambaPool:
     def __init__(
         self, shape: PoolShape, tensors: PoolTensors | None = None, *, log_records: bool = False
     ) -> None:
+        advice = slow_replay(shape)
+        if advice is not None:
+            warnings.warn(advice, SlowReplayWarning, stacklevel=2)
         self.shape = shape
         self.tensors = tensors
         self.allocator = SlotAllocator(shape.slots)
@@ -206,3 +211,47 @@ class MambaPool:
             else:
                 self.ledger.append(slot, self.write_pos[slot], record)
             self.touched.add(slot)
+
+    # -- verify windows ------------------------------------------------------------------------------
+
+    def append_window(self, slot: int, records: tuple[Record, ...]) -> None:
+        """Book a verify window: its records are in the ring, the cursor is past them, the window is open.
+
+        There must be room for all of them. While the window is open the live window stands at its end, and
+        can be set to any of its positions.
+        """
+        start = self.pending(slot)
+        self.ledger.open_window(slot)
+        for offset, record in enumerate(records):
+            self.ledger.append(slot, start + offset, record)
+        self._set_cursor(slot, start + len(records))
+
+    def checkpoint_in_window(self, slot: int, records: int, position: int, dst: int) -> None:
+        """Write the state after ``position`` tokens of an open window into the checkpoint of ``dst``.
+
+        ``records`` are those in the ring by then. The source slot, its ring and its cursor stay as they are;
+        ``dst`` has both convolution windows there and its cursor at 0.
+        """
+        self.fold_into([slot], [records], [dst])
+        if self.tensors is not None:
+            self.tensors.window_into(slot, position, dst)
+        self.ledger.window_into(slot, position, dst)
+        self.reset_cursor(dst)
+        self.touched.add(dst)
+
+    def set_back(self, slot: int, count: int) -> None:
+        """Set the cursor of ``slot`` back by ``count``: the records of rejected tokens are behind it."""
+        self._set_cursor(slot, self.pending(slot) - count)
+
+    def rewind_window(self, slot: int, position: int) -> None:
+        """Set the live window of ``slot`` to what it was after ``position`` tokens of its open window."""
+        if self.tensors is not None:
+            self.tensors.rewind_window(slot, position)
+        self.ledger.rewind_window(slot, position)
+        self.touched.add(slot)
+
+    def close_window(self, slot: int) -> None:
+        """Forget what was kept for the open window of ``slot``."""
+        if self.tensors is not None:
+            self.tensors.close_window(slot)
+        self.ledger.close_window(slot)

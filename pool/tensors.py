@@ -23,7 +23,8 @@ class PoolTensors:
     ``[layers, slots, conv_dim, W-1]`` conv dtype; ``ring_d [layers, slots, HV, L, V]`` and
     ``ring_k [layers, slots, H, L, K]`` ring and key dtype; ``ring_g [layers, slots, HV, L(, K)]`` fp32;
     ``write_pos [slots]`` int32. With ReplaySSM off the ring tensors, ``conv_checkpoint`` and ``write_pos``
-    are ``None``.
+    are ``None``. ``kept_inputs`` has, per slot with an open verify window of T tokens and per layer, the
+    convolution's last W-1+T inputs, ``[conv_dim, W-1+T]`` in the conv dtype, oldest first.
     """
 
     def __init__(self, shape: PoolShape, kernels: Kernels, device: torch.device) -> None:
@@ -44,6 +45,7 @@ class PoolTensors:
         self.ring_k: torch.Tensor | None = None
         self.ring_g: torch.Tensor | None = None
         self.write_pos: torch.Tensor | None = None
+        self.kept_inputs: dict[int, dict[int, torch.Tensor]] = {}
         if shape.ring_length is not None:
             self._allocate_ring(shape, shape.ring_length)
 
@@ -123,6 +125,26 @@ class PoolTensors:
         if self.conv_checkpoint is not None:
             self.conv[:, slot] = self.conv_checkpoint[:, slot]
 
+    def keep_inputs(self, layer: int, slot: int, inputs: torch.Tensor) -> None:
+        """Keep a window's inputs ``[T, conv_dim]`` behind the live window, which must not have moved yet."""
+        window = torch.cat([self.conv[layer, slot], inputs.T.to(self.conv.dtype)], dim=-1)
+        self.kept_inputs.setdefault(slot, {})[layer] = window
+
+    def rewind_window(self, slot: int, position: int) -> None:
+        """Set the live window of ``slot`` to what it was after ``position`` tokens of its open window."""
+        for layer, window in self.kept_inputs[slot].items():
+            self.conv[layer, slot] = window[:, position : position + self.conv.shape[-1]]
+
+    def window_into(self, slot: int, position: int, dst: int) -> None:
+        """Set both windows of ``dst`` to that of ``slot`` after ``position`` tokens of its open window."""
+        for layer, window in self.kept_inputs[slot].items():
+            self.conv[layer, dst] = window[:, position : position + self.conv.shape[-1]]
+        self.save_conv(dst)
+
+    def close_window(self, slot: int) -> None:
+        """Forget the inputs kept for the open window of ``slot``."""
+        self.kept_inputs.pop(slot, None)
+
     def set_cursor(self, slot: int, value: int) -> None:
         """Set the device cursor of ``slot``."""
         if self.write_pos is not None:
@@ -131,3 +153,39 @@ class PoolTensors:
     def cursors(self) -> list[int] | None:
         """Read the device cursors back (a synchronisation: for snapshots and checks only)."""
         return None if self.write_pos is None else self.write_pos.tolist()
+
+
+class CheckpointTensors:
+    """Checkpoints outside the pool.
+
+    ``temporal [layers, places, HV, V, K]`` and ``conv [layers, places, conv_dim, W-1]``.
+    Dtypes are those of ``pool``; ``device`` is where the places are, the host's memory by default. There is
+    no ring here.
+    """
+
+    def __init__(self, pool: PoolTensors, num_places: int, device: torch.device | None = None) -> None:
+        self._pool = pool
+        place = torch.device("cpu") if device is None else device
+        self.temporal = _places_like(pool.temporal, num_places, place)
+        self.conv = _places_like(pool.conv, num_places, place)
+
+    def save(self, slot: int, place: int) -> None:
+        """Copy the checkpoint of the pool's ``slot`` into ``place``, all layers."""
+        pool = self._pool
+        self.temporal[:, place] = pool.temporal[:, slot].to(self.temporal.device)
+        window = pool.conv if pool.conv_checkpoint is None else pool.conv_checkpoint
+        self.conv[:, place] = window[:, slot].to(self.conv.device)
+
+    def load(self, place: int, slot: int) -> None:
+        """Copy the checkpoint in ``place`` into the pool's ``slot``, all layers, both windows."""
+        pool = self._pool
+        pool.temporal[:, slot] = self.temporal[:, place].to(pool.device)
+        pool.conv[:, slot] = self.conv[:, place].to(pool.device)
+        if pool.conv_checkpoint is not None:
+            pool.conv_checkpoint[:, slot] = pool.conv[:, slot]
+
+
+def _places_like(tensor: torch.Tensor, num_places: int, device: torch.device) -> torch.Tensor:
+    """Zeros of the shape of ``[layers, slots, ...]`` with so many places instead of slots."""
+    layers, _, *rest = tensor.shape
+    return torch.zeros(layers, num_places, *rest, dtype=tensor.dtype, device=device)

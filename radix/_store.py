@@ -31,6 +31,7 @@ class NodeStore:
         self._nodes: dict[int, Node] = {0: self.root}
         self._lru: OrderedDict[int, Node] = OrderedDict()  # nodes with a state, least recently used first
         self._slots: set[int] = set()
+        self._hosts: dict[int, Node] = {}  # nodes with a copy in host memory, by id
         self._leaves = LeafQueue(self._nodes)
 
     @property
@@ -86,6 +87,7 @@ class NodeStore:
                     pairs.append((child, copy.children[page]))
         twin._lru = OrderedDict((node_id, twin._nodes[node_id]) for node_id in self._lru)
         twin._slots = self._slots.copy()
+        twin._hosts = {node_id: twin._nodes[node_id] for node_id in self._hosts}
         twin._leaves = self._leaves.clone(twin._nodes)
         return twin
 
@@ -127,6 +129,7 @@ class NodeStore:
         assert parent is not None
         assert not leaf.children
         assert leaf.state is None
+        assert leaf.host is None
         del parent.children[leaf.edge[: self.page_size]]
         del self._nodes[leaf.id]
         self.num_kv_tokens -= len(leaf.edge)
@@ -154,11 +157,31 @@ class NodeStore:
         self._touch(node)
         return slot
 
+    def attach_host(self, node: Node, host: int) -> None:
+        """Note that a copy of the node's state lies in host memory at ``host``; all else is left alone."""
+        self._check_known(node)
+        node.host = host
+        self._hosts[node.id] = node
+        self._touch(node)
+
+    def detach_host(self, node: Node) -> int:
+        """Take the copy in host memory out of a node that has one; all else is left alone."""
+        host = node.host
+        assert host is not None
+        node.host = None
+        del self._hosts[node.id]
+        self._touch(node)
+        return host
+
+    def host_nodes(self) -> Iterator[Node]:
+        """The nodes with a copy in host memory, in the order in which they got it."""
+        return iter(self._hosts.values())
+
 
 def _copy_node(node: Node, parent: Node | None) -> Node:
     """The same node below another parent, its children left out."""
     copy = Node(node.id, parent, node.edge, node.recency)
-    copy.state = node.state
+    copy.state, copy.host = node.state, node.host
     copy.state_lock = node.state_lock
     copy.kv_lock = node.kv_lock
     return copy

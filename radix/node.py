@@ -12,11 +12,15 @@ class Node:
 
     Read it freely; only the tree that it belongs to changes it. `state` is a slot number, or None: an inner
     node without one is a tombstone or a split point. `kv_lock` counts the holders of this node and of every
-    node below, `state_lock` those of this node alone. `recency` is the logical time of the last use: larger
+    node below, `state_lock` those of this node alone. `host` is where a copy of the state lies in
+    host memory, or None. `recency` is the logical time of the last use: larger
     is newer. `id` is dense and never used again, the root's is 0.
     """
 
-    __slots__ = ("children", "edge", "id", "key_len", "kv_lock", "parent", "recency", "state", "state_lock")
+    __slots__ = (
+        *("children", "edge", "host", "id", "key_len", "kv_lock", "parent", "recency", "state"),
+        "state_lock",
+    )
 
     def __init__(self, node_id: int, parent: Node | None, edge: Tokens, recency: int) -> None:
         self.id = node_id
@@ -25,6 +29,7 @@ class Node:
         self.edge = edge
         self.key_len: int = len(edge) + (parent.key_len if parent is not None else 0)
         self.state: int | None = None
+        self.host: int | None = None
         self.state_lock = 0
         self.kv_lock = 0
         self.recency = recency
@@ -51,12 +56,14 @@ class Match(NamedTuple):
     `kv_node` owns the last of those KV tokens, so that a lock on it pins them all; `kv_node.key_len > kv_len`
     says that the match ended inside its edge. It is the root when nothing matched. `state_node` is None and
     `state_len` 0 when no node of the path carries a state; otherwise `state_node.key_len == state_len`.
+    `host_node` is the deepest node beyond it with a copy in host memory, which a load makes a state, if any.
     """
 
     kv_len: int
     kv_node: Node
     state_len: int
     state_node: Node | None
+    host_node: Node | None = None
 
 
 class Inserted(NamedTuple):
@@ -76,10 +83,12 @@ class Evicted(NamedTuple):
     """What left the tree: slots and KV tokens for the caller to free, in the order of eviction.
 
     `tombstoned` are the ids of nodes that lost their state and kept their KV, `removed` of those that are
-    gone. A node that became a tombstone and then lost its last child is in both.
+    gone. A node that became a tombstone and then lost its last child is in both. `hosts` are the places of
+    the copies in host memory that went.
     """
 
     slots: tuple[int, ...]
     kv_tokens: int
     tombstoned: tuple[int, ...]
     removed: tuple[int, ...]
+    hosts: tuple[int, ...] = ()

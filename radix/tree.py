@@ -34,7 +34,8 @@ class RadixTree(NodeStore):
         node, partial, kv_len = self._walk(key, end - end % self.page_size)
         state_node = self._deepest_state(node)
         state_len = 0 if state_node is None else state_node.key_len
-        return Match(kv_len, partial or node, state_len, state_node)
+        host_node = self._deepest_host(node, state_len) if self._hosts else None
+        return Match(kv_len, partial or node, state_len, state_node, host_node)
 
     def insert(self, key: Tokens, state: int | None) -> Inserted:
         """Make `key` a node of the tree, with `state` if that is not None and the node has none yet.
@@ -102,6 +103,7 @@ class RadixTree(NodeStore):
         _check_amount(tokens, "tokens")
         slots: list[int] = []
         removed: list[Node] = []
+        hosts: list[int] = []
         passed_over: list[Node] = []
         before = self.num_kv_tokens
         while before - self.num_kv_tokens < tokens and (leaf := self._leaves.pop()) is not None:
@@ -110,10 +112,54 @@ class RadixTree(NodeStore):
                 continue
             if leaf.state is not None:
                 slots.append(self._detach_state(leaf))
+            if leaf.host is not None:
+                hosts.append(self.detach_host(leaf))
             removed += self._remove_branch(leaf)
         for leaf in passed_over:
             self._leaves.push(leaf)
-        return _evicted(slots, [], removed)
+        return _evicted(slots, [], removed, hosts)
+
+    def evict_hosts(self, count: int) -> Evicted:
+        """Evict up to `count` copies in host memory, least recently used first, passing over those pinned.
+
+        A node that is left bare is removed with its KV, and so are the ancestors that this leaves bare.
+        """
+        _check_amount(count, "copies")
+        free_to_go = sorted(filter(self._may_evict_state, self._hosts.values()), key=lambda n: n.recency)
+        hosts: list[int] = []
+        removed: list[Node] = []
+        for node in free_to_go[:count]:
+            hosts.append(self.detach_host(node))
+            if self._is_bare(node):
+                removed += self._remove_branch(node)
+        return _evicted([], [], removed, hosts)
+
+    def release_branch(self, key: Tokens) -> Evicted:
+        """Remove the nodes of `key` that no other key needs, with state, copy and KV: the end of a session.
+
+        From the last node matched upwards, up to the first that is locked, has children, or is the root.
+        """
+        at, _, _ = self._walk(key, len(key) - len(key) % self.page_size)
+        slots: list[int] = []
+        hosts: list[int] = []
+        removed: list[Node] = []
+        while at is not self.root and not at.children and self._may_evict_kv(at):
+            if at.state is not None:
+                slots.append(self._detach_state(at))
+            if at.host is not None:
+                hosts.append(self.detach_host(at))
+            removed.append(at)
+            at = self._remove_leaf(at)
+        return _evicted(slots, [], removed, hosts)
+
+    def attach_state(self, node: Node, slot: int) -> None:
+        """Give a node without a state one that was loaded; it becomes the most recently used.
+
+        Raises ValueError, and changes nothing, on a slot that the tree already owns.
+        """
+        self._check_known(node)
+        self._check_slot(slot)
+        self._attach_state(node, slot)
 
     def _walk(self, key: Tokens, end: int) -> tuple[Node, Node | None, int]:
         """Follow `key[:end]`: last node matched whole, child matched in part or None, tokens matched."""
@@ -135,6 +181,13 @@ class RadixTree(NodeStore):
         while at is not None and at.state is None:
             at = at.parent
         return at
+
+    def _deepest_host(self, node: Node, beyond: int) -> Node | None:
+        """The nearest node from `node` up with a copy in host memory and more than `beyond` tokens."""
+        at: Node | None = node
+        while at is not None and at.key_len > beyond and at.host is None:
+            at = at.parent
+        return at if at is not None and at.key_len > beyond else None
 
     def _split(self, lower: Node, at: int) -> Node:
         """Cut the edge of `lower` after `at` tokens; returns the new node above, which owns the first `at`.
@@ -196,8 +249,9 @@ class RadixTree(NodeStore):
         return leaf.kv_lock == 0
 
     def _is_bare(self, node: Node) -> bool:
-        """Nothing keeps the node: no state, no children, no lock. The root always stays."""
-        return node.state is None and not node.children and node.kv_lock == 0 and node is not self.root
+        """Nothing keeps the node: no state or copy of one, no children, no lock. The root always stays."""
+        kept = node.state is not None or node.host is not None or node.children or node.kv_lock
+        return not kept and node is not self.root
 
     def _remove_branch(self, leaf: Node) -> list[Node]:
         """Remove a leaf without a state, and upwards every ancestor that this leaves bare."""
@@ -232,6 +286,9 @@ def _check_amount(amount: int, unit: str) -> None:
         raise ValueError(f"asked to evict {amount} {unit}; expected 0 or more")
 
 
-def _evicted(slots: list[int], tombstoned: list[int], removed: list[Node]) -> Evicted:
+def _evicted(
+    slots: list[int], tombstoned: list[int], removed: list[Node], hosts: list[int] | None = None
+) -> Evicted:
     kv_tokens = sum(len(node.edge) for node in removed)
-    return Evicted(tuple(slots), kv_tokens, tuple(tombstoned), tuple(node.id for node in removed))
+    gone = tuple(node.id for node in removed)
+    return Evicted(tuple(slots), kv_tokens, tuple(tombstoned), gone, tuple(hosts or ()))

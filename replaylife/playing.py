@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from replaylife.building import build_engine
 from replaylife.cli.errors import CannotWork
 from replaylife.cli.locate import scenario_file
 from replaylife.cli.options import Options, prepare
-from replaylife.lifecycle.factory import EngineFactory
+from replaylife.engines import EngineUnavailable
 from replaylife.lifecycle.scenario.loader import Scenario
 from replaylife.lifecycle.scenario.player import Played, Player, Verdict
 from replaylife.lifecycle.snapshot import Snapshot, Transition, Violation
 from replaylife.view.explanation import explanation
-from replaylife.view.heading import Run
+from replaylife.view.heading import REFERENCE, Run
 
 
 class Found(NamedTuple):
@@ -78,27 +79,35 @@ class Result:
 
 
 def play(
-    scenario: str | Path, *, backend: str = "none", device: str = "auto", faults: Iterable[str] = ()
+    scenario: str | Path,
+    *,
+    engine: str = REFERENCE,
+    backend: str = "none",
+    device: str = "auto",
+    faults: Iterable[str] = (),
 ) -> Result:
     """Play a scenario, a shipped one by name or a file by path, and check every invariant after each step.
 
-    ``backend`` is ``none`` (ledger only), ``torch`` or ``triton``; ``faults`` are seeded beside the
-    scenario's own. Raises :class:`~replaylife.lifecycle.scenario.errors.ScenarioError` for a file that cannot
-    be played and ``ValueError`` for arguments that cannot be met here.
+    ``engine`` is ``reference`` or the name of an adapter (``sglang``). ``backend`` is ``none`` (ledger only),
+    ``torch`` or ``triton``; ``faults`` are seeded beside the scenario's own. Raises
+    :class:`~replaylife.lifecycle.scenario.errors.ScenarioError` for a file that cannot be played and
+    ``ValueError`` for arguments that cannot be met here.
     """
-    options = Options(backend=backend, device=device, faults=tuple(faults))
+    options = Options(engine=engine, backend=backend, device=device, faults=tuple(faults))
     try:
         options.check()
         with scenario_file(str(scenario)) as path:
             loaded, run = prepare(str(scenario), path, options)
+        return play_loaded(loaded, run)
     except CannotWork as error:
         raise ValueError(error.message) from None
-    return play_loaded(loaded, run)
+    except EngineUnavailable as error:
+        raise ValueError(str(error)) from None
 
 
 def play_loaded(scenario: Scenario, run: Run) -> Result:
     """Play a scenario that has been read."""
-    player = Player(scenario, EngineFactory(run.config, run.faults).build())
+    player = Player(scenario, build_engine(run))
     played = tuple(_actions(player))
     return Result(run, player.verdict, played)
 

@@ -29,6 +29,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options and their ini twins."""
     group = parser.getgroup("replaylife", "replaylife: scenario files as tests")
     group.addoption(
+        "--replaylife-engine",
+        metavar="NAME",
+        default=None,
+        help="whose cache lives through scenarios: reference (default), sglang",
+    )
+    group.addoption(
         "--replaylife-backend", choices=BACKENDS, default=None, help="what computes scenarios (default: none)"
     )
     group.addoption(
@@ -37,6 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=None,
         help="where torch and triton compute: cpu, cuda, cuda:N, auto",
     )
+    parser.addini("replaylife_engine", "whose cache lives through scenarios", default="reference")
     parser.addini("replaylife_backend", "what computes scenarios: none, torch or triton", default="none")
     parser.addini("replaylife_device", "where torch and triton compute scenarios", default="auto")
     parser.addini(
@@ -110,13 +117,18 @@ class ScenarioItem(pytest.Item):
     def runtest(self) -> None:
         """Play. Raises :class:`_Broken` when something did not hold."""
         from replaylife.cli.locate import readable_path
+        from replaylife.lifecycle.protocol import CannotExpress
         from replaylife.playing import play
 
+        engine = engine_of(self.config)
         try:
-            result = play(readable_path(self.path), **engine_of(self.config))
+            result = play(readable_path(self.path), **engine)
+        except CannotExpress as error:
+            pytest.skip(f"{engine['engine']} cannot express this: {error}")
         except ValueError as error:
             raise _Broken(f"cannot be played: {error}") from None
         self.user_properties += [
+            ("replaylife_engine", result.run.engine),
             ("replaylife_backend", result.run.config.backend),
             ("replaylife_steps", len(result.steps)),
         ]
@@ -139,10 +151,11 @@ class _Broken(Exception):  # noqa: N818 - what a test shows, not an error of our
 
 
 def engine_of(config: pytest.Config) -> dict[str, str]:
-    """Return backend and device: the option, else the ini value."""
+    """Return engine, backend and device: the option, else the ini value."""
+    engine: str = config.getoption("replaylife_engine") or config.getini("replaylife_engine")
     backend: str = config.getoption("replaylife_backend") or config.getini("replaylife_backend")
     device: str = config.getoption("replaylife_device") or config.getini("replaylife_device")
-    return {"backend": backend, "device": "auto" if backend == "none" else device}
+    return {"engine": engine, "backend": backend, "device": "auto" if backend == "none" else device}
 
 
 class Replaylife:

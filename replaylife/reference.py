@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from replaylife.cli.locate import shipped_scenarios
 from replaylife.lifecycle.faults import FAULTS, Fault
+from replaylife.lifecycle.faults.mechanisms import mechanisms
 from replaylife.lifecycle.invariants import INVARIANTS, Invariant
 from replaylife.lifecycle.protocol import Capabilities
 from replaylife.lifecycle.scenario.loader import Scenario, load_scenario
@@ -18,15 +19,19 @@ from replaylife.lifecycle.scenario.steps.expect import Expect
 from replaylife.lifecycle.strategies import STRATEGIES, Strategy
 
 RUNS = {
-    "ledger": Capabilities(replayssm=True, numeric=False, witness=False),
-    "tensors": Capabilities(replayssm=True, numeric=True, witness=False),
-    "witness": Capabilities(replayssm=True, numeric=False, witness=True),
+    "ledger": Capabilities(replayssm=True, numeric=False, witness=False, speculation=True),
+    "tensors": Capabilities(replayssm=True, numeric=True, witness=False, speculation=True),
+    "witness": Capabilities(replayssm=True, numeric=False, witness=True, speculation=True),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class FaultEntry:
-    """A seeded fault. ``ledger`` and ``numeric`` are the invariants that it trips at its first step."""
+    """A seeded fault. ``ledger`` and ``numeric`` are the invariants that it trips at its first step.
+
+    ``damage`` is ``logits``, or says why its scenario's logits stay right; ``mechanisms`` are the reports
+    that it reproduces.
+    """
 
     kind: ClassVar[str] = "fault"
 
@@ -38,6 +43,8 @@ class FaultEntry:
     replaces: str
     ledger: tuple[str, ...]
     numeric: tuple[str, ...]
+    damage: str
+    mechanisms: tuple[str, ...]
     scenario: str
     command: str
     related: tuple[str, ...]
@@ -137,6 +144,8 @@ def fault_entry(fault: Fault) -> FaultEntry:
         replaces=_replaced(fault.mixin),
         ledger=fault.ledger,
         numeric=fault.numeric,
+        damage=fault.damage,
+        mechanisms=tuple(id for id, known in mechanisms().items() if fault.id in known.faults),
         scenario=fault.scenario,
         command=play_command(fault.scenario, tensors=not fault.ledger),
         related=tuple(f.id for f in FAULTS.values() if f is not fault and ids & {*(f.ledger or f.numeric)}),

@@ -28,9 +28,11 @@ BELOW = {
 MAY_LOAD = {
     "torch": (
         "kernels/*_torch.py",
+        "kernels/bench/*.py",
         "kernels/*_triton.py",
         "kernels/binding.py",
         "kernels/checks.py",
+        "kernels/window_checks.py",
         "pool/tensors.py",
         "lifecycle/model/*.py",
     ),

@@ -16,7 +16,7 @@ ROWS = 4
 
 
 class Errors(NamedTuple):
-    """Frobenius errors relative to float64: of the worst output of a step, and of the states after the fold."""
+    """Frobenius errors relative to float64: of the worst output, and of the states after the fold."""
 
     output: float
     state: float

@@ -2,7 +2,8 @@
 
 import platform
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, fields
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -34,7 +35,7 @@ class Line(NamedTuple):
 
 
 class Report(NamedTuple):
-    """Where it ran, the copy bandwidth in bytes per second, the lines, and peers that are missing, with why."""
+    """Where it ran, its copy bandwidth in bytes per second, the lines, and missing peers with the reason."""
 
     machine: dict[str, str]
     bandwidth: float
@@ -54,6 +55,23 @@ class Report(NamedTuple):
             "missing": self.missing,
             "lines": lines,
         }
+
+
+def read_back(record: dict[str, Any]) -> Report:
+    """The report that `Report.record` wrote."""
+    names = [field.name for field in fields(Case)]
+    lines = [
+        Line(
+            Case(**{name: row[name] for name in names}),
+            row["name"],
+            row["staggered_us"],
+            row["lockstep_us"],
+            row["of_bandwidth"],
+            Errors(row["output_error"], row["state_error"]),
+        )
+        for row in record["lines"]
+    ]
+    return Report(record["machine"], record["copy_bytes_per_s"], lines, record["missing"])
 
 
 def machine(device: torch.device) -> dict[str, str]:
@@ -147,8 +165,7 @@ class Run:
 
     def _steps(self, positions: Tensor) -> list[Callable[[], object]]:
         return [
-            lambda layer=layer: self._contender.step(layer, self._x, self._slots, positions)
-            for layer in self._layers
+            partial(self._contender.step, layer, self._x, self._slots, positions) for layer in self._layers
         ]
 
     def _fold(self, slots: Tensor) -> Callable[[], object]:

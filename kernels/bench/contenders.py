@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,10 +27,10 @@ class Contender(ABC):
     def step(self, layer: int, x: Inputs, slots: Tensor, position: Tensor) -> Tensor:
         """Run one token per row; `position [rows]` is what each row's ring holds. Returns `[rows, HV, V]`."""
 
-    def fold(self, slots: Tensor, counts: Tensor) -> None:
+    def fold(self, slots: Tensor, counts: Tensor) -> None:  # noqa: B027  # most have nothing to do
         """Fold the rings of `slots`, all layers; nothing where a step leaves nothing pending."""
 
-    def fill(self, generator: torch.Generator) -> None:
+    def fill(self, generator: torch.Generator) -> None:  # noqa: B027
         """Fill the ring, where there is one, with plausible records, so that any position can be timed."""
 
 
@@ -68,8 +69,8 @@ class Replay(Contender):
         self.ring = ring or RingFormat()
         self.name = f"replay ({'tuned' if tuned else 'reference'})"
         self._kernels = Kernels.load("triton", states.device, self.ring, tuned=tuned)
-        self._tile: dict[str, DecodeTile] = {}
-        self._fold_tile: dict[str, FoldTile] = {}
+        self._tile: dict[str, Any] = {}
+        self._fold_tile: dict[str, Any] = {}
         self.use(decode_tile, fold_tile)
         lead, device = states.shape[:2], states.device
         width = (case.K,) if case.vector else ()

@@ -22,11 +22,9 @@ def run(
     """Compare on the GPU, or, without one, in small shapes through Triton's interpreter."""
     import torch
 
-    device = (
-        torch.device("cuda", torch.cuda.current_device())
-        if torch.cuda.is_available()
-        else torch.device("cpu")
-    )
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if device.type == "cuda":
+        device = torch.device("cuda", torch.cuda.current_device())
     Kernels.load("triton", device)  # decides between compiler and interpreter before a peer imports Triton
     from .case import Case
     from .compare import compare
@@ -41,7 +39,8 @@ def run(
 def lines(report: "Report") -> Iterator[str]:
     """The table: machine, then a block per case, then what could not be compared."""
     yield ", ".join(f"{name} {value}" for name, value in report.machine.items())
-    yield f"copy bandwidth {report.bandwidth / 1e12:.2f} TB/s; microseconds of one layer and step, fold included"
+    bandwidth = report.bandwidth / 1e12
+    yield f"copy bandwidth {bandwidth:.2f} TB/s; microseconds of one layer and step, fold included"
     yield "vs packed, vs sglang: how many times faster than the best packed kernel, and than sglang's replay"
     yield ""
     yield (

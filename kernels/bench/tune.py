@@ -1,15 +1,16 @@
-"""Measure a new table of tiles on the present card: compile in parallel, time one by one, keep the fastest."""
+"""Measure a table of tiles on the present card: compile in parallel, time one by one, keep the fastest."""
 
 import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
-from ..tiles import DecodeTile, FoldTile, Gate, State
+from ..tiles import DecodeTile, FoldTile, Gate, State, TileTable, key_of, tile_of
 from .case import Case, draw_inputs, draw_slots, draw_states
 from .clock import median_us
 from .compare import machine
@@ -21,20 +22,21 @@ BATCHES = (1, 16, 64, 256, 512)
 FOLD_BATCH = 256
 WORKERS = 16
 
-_WIDE = [(64, 32, 1, 1), (64, 32, 1, 2), (128, 32, 1, 1), (128, 16, 1, 1), (128, 16, 1, 3), (64, 32, 2, 1)]
-_WIDE += [(64, 16, 1, 1), (64, 16, 1, 2), (128, 32, 2, 1), (32, 32, 1, 1)]
-_NARROW = [(64, 16, 1), (64, 32, 1), (32, 16, 1), (64, 8, 1), (128, 8, 1), (64, 32, 2), (32, 16, 2)]
+_WIDE = (  # (BK, BV, warps, stages) of programs that walk all of V
+    (64, 32, 1, 1), (64, 32, 1, 2), (128, 32, 1, 1), (128, 16, 1, 1), (128, 16, 1, 3),
+    (64, 32, 2, 1), (64, 16, 1, 1), (64, 16, 1, 2), (128, 32, 2, 1), (32, 32, 1, 1),
+)  # fmt: skip
+_NARROW = ((64, 16, 1), (64, 32, 1), (32, 16, 1), (64, 8, 1), (128, 8, 1), (64, 32, 2), (32, 16, 2))
+CAPS = (96, 112, 128)  # registers of a thread: more programs at once for a little more work each
 DECODE_TILES = [DecodeTile(BK, BV, 128, warps, stages) for BK, BV, warps, stages in _WIDE]
-DECODE_TILES += [tile._replace(registers=cap) for tile in DECODE_TILES[:5] for cap in (112, 128)]
+DECODE_TILES += [tile._replace(registers=cap) for tile in DECODE_TILES[:5] for cap in CAPS]
 DECODE_TILES += [DecodeTile(BK, BV, VS, warps, 1) for BK, BV, warps in _NARROW for VS in (BV, 2 * BV)]
-FOLD_TILES = [
-    FoldTile(BK, BV, VS, warps, stages)
-    for BK, BV, VS, warps, stages in (
-        (64, 64, 64, 4, 1), (64, 64, 128, 4, 2), (64, 32, 32, 1, 1), (64, 64, 64, 2, 1), (128, 32, 128, 2, 2),
-        (128, 16, 128, 2, 3), (128, 64, 128, 4, 2), (64, 32, 128, 2, 2), (128, 32, 32, 1, 1), (128, 32, 128, 4, 2),
-        (64, 16, 16, 1, 1), (32, 32, 32, 1, 1),
-    )
-]  # fmt: skip
+_FOLDS = (  # (BK, BV, VS, warps, stages)
+    (64, 64, 64, 4, 1), (64, 64, 128, 4, 2), (64, 32, 32, 1, 1), (64, 64, 64, 2, 1),
+    (128, 32, 128, 2, 2), (128, 16, 128, 2, 3), (128, 64, 128, 4, 2), (64, 32, 128, 2, 2),
+    (128, 32, 32, 1, 1), (128, 32, 128, 4, 2), (64, 16, 16, 1, 1), (32, 32, 32, 1, 1),
+)  # fmt: skip
+FOLD_TILES = [FoldTile(*sizes) for sizes in _FOLDS]
 
 
 class Job(NamedTuple):
@@ -45,7 +47,7 @@ class Job(NamedTuple):
 
 
 def tune(device: torch.device, progress: Callable[[str], None]) -> dict[str, Any]:
-    """Return a table for `kernels/tiles.json`: tiles by gate, state, ring and batch, and the times reached."""
+    """Return a table like `kernels/tiles.json`: tiles by gate, state, ring, batch, and the times reached."""
     kinds = list(product(get_args(Gate), get_args(State)))
     compile_all(jobs(kinds), progress)
     decode, fold, times = [], [], []
@@ -71,18 +73,19 @@ def tune(device: torch.device, progress: Callable[[str], None]) -> dict[str, Any
 def jobs(kinds: Iterable[tuple[Gate, State]]) -> Iterator[Job]:
     """Everything that `tune` will launch for these kinds, a batch of one each."""
     for (gate, state), ring in product(kinds, TUNED_RINGS):
-        for tile in (*DECODE_TILES, *FOLD_TILES):
-            yield Job(Case.yardstick(gate, state, 1, ring), tile)
+        case = Case.yardstick(gate, state, 1, ring)
+        yield from (Job(case, tile) for tile in DECODE_TILES)
+        yield from (Job(case, tile) for tile in FOLD_TILES)
 
 
 def chosen(decode: list[dict[str, Any]], fold: list[dict[str, Any]]) -> Iterator[Job]:
     """The chosen tiles at every ring that is timed, once each."""
-    rows = {
-        (row["gate"], row["state"], DecodeTile(*(row.get(name, 0) for name in DecodeTile._fields)))
-        for row in decode
-    }
-    rows |= {(row["gate"], row["state"], FoldTile(*map(row.get, FoldTile._fields))) for row in fold}
-    for (gate, state, tile), ring in product(rows, TIMED_RINGS):
+    tiles: dict[tuple[Gate, State, DecodeTile | FoldTile], None] = {}
+    for row in decode:
+        tiles[row["gate"], row["state"], tile_of(DecodeTile, row)] = None
+    for row in fold:
+        tiles[row["gate"], row["state"], tile_of(FoldTile, row)] = None
+    for (gate, state, tile), ring in product(tiles, TIMED_RINGS):
         if ring not in TUNED_RINGS:
             yield Job(Case.yardstick(gate, state, 1, ring), tile)
 
@@ -157,7 +160,7 @@ class Bench:
 
     def _per_layer(self, step: Callable[[int], object]) -> float:
         layers = self.states.shape[0]
-        return median_us([lambda layer=layer: step(layer) for layer in range(layers)], self.device) / layers
+        return median_us([partial(step, layer) for layer in range(layers)], self.device) / layers
 
 
 def best_decode(case: Case, device: torch.device) -> DecodeTile:
@@ -176,8 +179,6 @@ def step_times(
     case: Case, decode: list[dict[str, Any]], fold: list[dict[str, Any]], device: torch.device
 ) -> dict[str, float]:
     """What a step of `case` takes with the tiles chosen so far."""
-    from ..tiles import TileTable, key_of
-
     table = TileTable({"measured_on": {}, "shape": {}, "decode": decode, "fold": fold, "times": []})
     bench = Bench(case, device)
     key = key_of(case.vector, case.ring, bench.states.dtype)

@@ -14,6 +14,10 @@ FILES = (
     "ownership",
     "tree",
     "steps",
+    "speculation",
+    "host",
+    "lengths",
+    "batches",
 )
 FAULTS: dict[str, Fault] = {fault.id: fault for fault in instances(__name__, FILES, Fault)}
 

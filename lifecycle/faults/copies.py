@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from replaylife.lifecycle.faults.fault import Fault
+from replaylife.lifecycle.planned import PlannedRow
 from replaylife.lifecycle.request import Request
 from replaylife.lifecycle.store import StateStore
+from replaylife.lifecycle.strategies import NoBuffer
 from replaylife.radix import Node
 
 
@@ -22,6 +24,15 @@ class _CowEveryTime(StateStore):
     def run_cow(self, request: Request) -> None:
         if request.pending_cow is not None:
             self._copy_for(request, request.pending_cow)
+
+
+class _ReplacementUnfilled(NoBuffer):
+    def commit(self, row: PlannedRow) -> None:
+        for number, copy in enumerate(row.copies if not row.decode else ()):
+            replacement, row.request.slot = copy.dst, copy.dst
+            row.copies[number] = copy._replace(dst=row.slot)
+            self.store.pool.clear(replacement)
+        super().commit(row)
 
 
 COPY_ACTIVE_SLOT = Fault(
@@ -67,4 +78,19 @@ COW_RUNS_TWICE = Fault(
     mixin=_CowEveryTime,
     ledger=("cow-once", "cow-source-pinned"),
     numeric=(),
+)
+
+STASH_LEAVES_SLOT_UNFILLED = Fault(
+    id="stash-leaves-slot-unfilled",
+    title="A chunk's slot is donated and its replacement is not filled",
+    source="https://github.com/sgl-project/sglang/pull/24954",
+    mechanism=(
+        "After a chunk the tree takes the request's own slot, and the request goes on in a fresh one, into "
+        "which the state is to be copied before the next chunk. That copy is lost on the way."
+    ),
+    right_value="the replacement covers 6 tokens before the next chunk reads it",
+    scenario="stash-leaves-slot-unfilled",
+    mixin=_ReplacementUnfilled,
+    ledger=("live-state-complete",),
+    numeric=("state-matches-oracle",),
 )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from replaylife.lifecycle.batch import Row
 from replaylife.lifecycle.faults.fault import Fault
 from replaylife.lifecycle.planner import Planner
 from replaylife.lifecycle.request import Request
+from replaylife.lifecycle.stepper import Stepper
 from replaylife.lifecycle.store import StateStore
 from replaylife.pool import MambaPool
 
@@ -38,6 +40,21 @@ class _NoForcedFlush(Planner):
         return False
 
 
+class _FlushFakesCursor(Stepper):
+    def _fold_due(self, rows: Sequence[Row]) -> None:
+        pool, full = self.store.pool, self.store.cache.ring_length
+        for row in rows:
+            forced = self.planner.force_flush(row.position + 1)
+            for _ in range(full - pool.pending(row.slot) if forced else 0):
+                pool.advance([row.slot])
+        super()._fold_due(rows)
+
+
+class _OnlyFullRingsFold(Planner):
+    def must_fold(self, pending: int, *, forced: bool) -> bool:  # noqa: ARG002
+        return super().must_fold(pending, forced=False)
+
+
 class _FlushBeforeIncrement(Planner):
     def force_flush(self, length_after: int) -> bool:
         return super().force_flush(length_after - 1)
@@ -56,6 +73,7 @@ CURSOR_ADVANCES_PER_LAYER = Fault(
     mixin=_AdvancePerLayer,
     ledger=("live-state-complete", "ring-owned", "cursor-advances-once"),
     numeric=(),
+    damage="the entries between were never written and are still zero, so that they add nothing",
 )
 
 CURSOR_SURVIVES_REUSE = Fault(
@@ -84,7 +102,7 @@ RETRACT_KEEPS_CURSOR = Fault(
     right_value="write_pos 0 after the resumed request is admitted",
     scenario="retract-keeps-cursor",
     mixin=_RetractKeepsCursor,
-    ledger=("cursor-reset-on-reuse", "ring-owned"),
+    ledger=("cursor-reset-on-reuse", "ring-owned", "live-state-complete"),
     numeric=(),
 )
 
@@ -114,6 +132,42 @@ FLUSH_MASK_OFF_BY_ONE = Fault(
     right_value="both on the length after the step's token",
     scenario="flush-mask-off-by-one",
     mixin=_FlushBeforeIncrement,
+    ledger=("tracked-means-folded", "cow-source-folded", "key-matches-state"),
+    numeric=("state-matches-oracle",),
+)
+
+FORCED_FLUSH_FAKES_CURSOR = Fault(
+    id="forced-flush-fakes-cursor",
+    title="A forced fold is had by pretending that the ring is full",
+    source="https://github.com/sgl-project/sglang/issues/28511",
+    mechanism=(
+        "A kernel that folds full rings only is made to fold in mid-ring by moving the cursor to its end. "
+        "The entries in between are folded too: records of an earlier round, or of the slot's last owner."
+    ),
+    right_value="fold exactly the 2 records that are there",
+    scenario="forced-flush-fakes-cursor",
+    mixin=_FlushFakesCursor,
+    ledger=(
+        "key-matches-state",
+        "components-agree",
+        "live-state-complete",
+        "cursor-advances-once",
+        "tracked-means-folded",
+    ),
+    numeric=("state-matches-oracle",),
+)
+
+BLOCK_PUBLISHED_MID_RING = Fault(
+    id="block-published-mid-ring",
+    title="A block that decoding fills is published while its last tokens are in the ring",
+    source="https://github.com/vllm-project/vllm/pull/48018",
+    mechanism=(
+        "The ring is folded when it is full and at no other time. A block boundary in mid-ring publishes the "
+        "state of the last fold under the whole block's hash."
+    ),
+    right_value="fold at the boundary: block 8, state 8",
+    scenario="block-published-mid-ring",
+    mixin=_OnlyFullRingsFold,
     ledger=("tracked-means-folded", "cow-source-folded", "key-matches-state"),
     numeric=("state-matches-oracle",),
 )

@@ -66,4 +66,5 @@ DONATION_KEEPS_CURSOR = Fault(
     mixin=_CursorKeptAtDonation,
     ledger=("cursor-in-range",),
     numeric=("state-matches-oracle",),
+    damage="a copy takes no ring, so a hit is right; a fold of the slot would absorb tokens past its key",
 )

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 class _RingStoresV(Kernels):
-    def replay_decode(self, *arguments: Any) -> Tensor:
-        o = super().replay_decode(*arguments)
+    def replay_decode(self, *arguments: Any, **options: Any) -> Tensor:
+        o = super().replay_decode(*arguments, **options)
         v, ring_d, write_pos, slots = arguments[2], arguments[8], arguments[11], arguments[12]
         for row, (slot, index) in enumerate(zip(slots.tolist(), write_pos.tolist(), strict=True)):
             if slot >= 0:

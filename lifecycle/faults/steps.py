@@ -99,6 +99,7 @@ PUBLISH_AT_SCHEDULE = Fault(
     mixin=_PublishedAtSchedule,
     ledger=("written-before-published", "key-matches-state", "slot-has-one-owner"),
     numeric=("state-matches-oracle",),
+    damage="steps run in order, so that a copy runs after the step which the block waits for",
 )
 
 GRID_FROM_CHUNK_START = Fault(
@@ -114,6 +115,7 @@ GRID_FROM_CHUNK_START = Fault(
     mixin=_GridFromChunkStart,
     ledger=("checkpoint-on-grid",),
     numeric=(),
+    damage="state and key agree on 14 tokens; only kernels that work in chunks cannot start there",
 )
 
 MIXED_STEP_DROPS_COPY = Fault(
@@ -174,6 +176,7 @@ PADDING_ON_SLOT_ZERO = Fault(
     mixin=_PaddingOnSlotZero,
     ledger=(),
     numeric=("padding-inert",),
+    damage="slot 0 is reserved and nobody's; where it can be allocated its owner answers wrongly",
 )
 
 CURSORS_STAY_WITH_ROWS = Fault(

@@ -40,6 +40,16 @@ class _KeyFloored(StateStore):
         return super()._key(request, max(length - length % 8, min(length, 8)))
 
 
+class _AncestorsUnlocked(RadixTree):
+    def _unpin_state(self, node: Node) -> None:
+        super()._unpin_state(node)
+        above = node.parent
+        while above is not None:
+            if above.state_lock:
+                super()._unpin_state(above)
+            above = above.parent
+
+
 UNLOCK_MISSING = Fault(
     id="unlock-missing",
     title="A finished request keeps its lock",
@@ -53,6 +63,7 @@ UNLOCK_MISSING = Fault(
     mixin=_UnlockMissing,
     ledger=("locks-balanced",),
     numeric=(),
+    damage="a leak: no state is wrong, one can never be evicted again",
 )
 
 EVICT_IGNORES_LOCKS = Fault(
@@ -98,6 +109,7 @@ MATCH_REFRESHES_ANCESTORS = Fault(
     mixin=_AncestorsRefreshed,
     ledger=("recency-follows-use",),
     numeric=(),
+    damage="an order: no state is wrong, the next eviction takes one that is still of use",
 )
 
 INSERT_STAMPS_SHORTER_KEY = Fault(
@@ -113,4 +125,20 @@ INSERT_STAMPS_SHORTER_KEY = Fault(
     mixin=_KeyFloored,
     ledger=("key-matches-state",),
     numeric=("state-matches-oracle",),
+)
+
+RELEASE_UNLOCKS_ANCESTORS = Fault(
+    id="release-unlocks-ancestors",
+    title="A release takes the locks of other requests above it away",
+    source="https://github.com/sgl-project/sglang/pull/27038",
+    mechanism=(
+        "A lock pins the state of one node. Its release is given no boundary, walks to the root and counts "
+        "down on the way: a node that another request still uses reads as unlocked."
+    ),
+    right_value="node 1 keeps the lock of request a",
+    scenario="release-unlocks-ancestors",
+    mixin=_AncestorsUnlocked,
+    ledger=("locks-balanced",),
+    numeric=(),
+    damage="a lost lock: its owner's own release fails before any reply is wrong",
 )

@@ -17,8 +17,10 @@ FILES = (
     "slots",
     "copies",
     "cursor",
+    "speculation",
     "publishing",
     "tree",
+    "places",
     "numeric",
 )
 INVARIANTS: dict[str, type[Invariant]] = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from replaylife.lifecycle.events import CheckpointCopied
+from replaylife.lifecycle.events import CheckpointCopied, CopyFinished
 from replaylife.lifecycle.invariants.base import Invariant, requests_of, slot_view
 from replaylife.lifecycle.protocol import Capabilities
-from replaylife.lifecycle.snapshot import Transition, Violation
+from replaylife.lifecycle.snapshot import CopyView, Transition, Violation
 
 
 class CowSourceFolded(Invariant):
@@ -25,6 +25,17 @@ class CowSourceFolded(Invariant):
         for event in t.events:
             if isinstance(event, CheckpointCopied) and event.pending:
                 yield self._explain(t, event.src, event.dst, event.pending, event.length, "was copied")
+            if isinstance(event, CopyFinished) and event.pending:
+                yield self.broken(
+                    f"slot {event.src}",
+                    f"left with {event.pending} records pending",
+                    "write_pos 0",
+                    f"The {event.kind} of {event.of} took slot {event.src} to {event.place} place "
+                    f"{event.dst} (step {t.step}, {t.action}).",
+                    f"Temporal covers {event.length} tokens and {event.pending} more are in the ring, which "
+                    "stays.",
+                    f"Then what arrives lacks the last {event.pending} tokens.",
+                )
         for request in t.after.requests:
             source = None if request.pending_cow is None else slot_view(t, request.pending_cow[0])
             if source is not None and request.pending_cow is not None and source.write_pos:
@@ -46,10 +57,12 @@ class CowSourcePinned(Invariant):
     """The source of a copy that is still to come cannot go away."""
 
     id = "cow-source-pinned"
-    claim = "from match to copy the source of a copy-on-write is the state of a node that the request locks"
+    claim = "until a copy has run, what it reads is the state of a node that its request or the copy locks"
 
     def violations(self, t: Transition) -> Iterable[Violation]:
-        """Check every request with a copy recorded."""
+        """Check every request with a copy recorded, and every copy of a node that is in flight."""
+        for copy in t.after.copies:
+            yield from self._in_flight(t, copy)
         for request in t.after.requests:
             if request.pending_cow is None:
                 continue
@@ -65,6 +78,26 @@ class CowSourcePinned(Invariant):
                     f"It locks {holder}.",
                     f"Then slot {source} may be evicted and written by another request before the copy runs.",
                 )
+
+    def _in_flight(self, t: Transition, copy: CopyView) -> Iterable[Violation]:
+        """An offload reads the slot of a node, a load its copy in host memory."""
+        if copy.kind == "transfer":
+            return
+        node = None if copy.locked is None else t.after.node(copy.locked)
+        host = None if node is None else t.after.host_copy(node.id)
+        source = node.state if node is not None and copy.kind == "offload" else None
+        if copy.kind == "load":
+            source = None if host is None else host.index
+        if node is None or source != copy.src or node.state_lock < 1:
+            holder = "no node" if node is None else f"node {node.id}"
+            yield self.broken(
+                copy.of,
+                f"{copy.kind} from {copy.src} to {copy.dst}, locked: {holder}",
+                f"a lock on {copy.of}",
+                f"Let the {copy.kind} of {copy.of} be in flight, from {copy.src} to {copy.dst}.",
+                f"It locks {holder}.",
+                "Then what it reads may be evicted and written by another before it arrives.",
+            )
 
 
 class CowOnce(Invariant):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
-from replaylife.lifecycle.events import Decoded, StateFolded
+from replaylife.lifecycle.events import Accepted, CheckpointFolded, Decoded, Drafted, StateFolded
 from replaylife.lifecycle.invariants.base import Invariant, slots_of
 from replaylife.lifecycle.protocol import Capabilities
 from replaylife.lifecycle.snapshot import Transition, Violation
 
 
 class CursorInRange(Invariant):
-    """write_pos is 0..L-1 between steps, and host and device agree."""
+    """write_pos is 0..L-1 between steps (L in an open verify window), and host and device agree."""
 
     id = "cursor-in-range"
     claim = "between steps write_pos is 0..L-1, the same on host and device, and 0 in every tree-owned slot"
@@ -22,10 +23,12 @@ class CursorInRange(Invariant):
 
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Check the cursor of every slot."""
+        windows = {request.slot for request in t.after.requests if request.drafts}
         for slot in slots_of(t):
             if slot.write_pos is None:
                 continue
-            upper = 0 if t.after.ring_length is None else t.after.ring_length - 1
+            room = 0 if slot.index in windows else 1  # an open window may fill the ring
+            upper = 0 if t.after.ring_length is None else t.after.ring_length - room
             if slot.device_write_pos != slot.write_pos:
                 yield self._explain(
                     t, slot.index, f"{slot.device_write_pos} on the device", f"{slot.write_pos}"
@@ -58,7 +61,7 @@ class CursorResetOnReuse(Invariant):
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Check every slot that got an owner in this action, unless that owner has decoded since."""
         was_free = set(t.before.free_slots)
-        decoded = {event.slot for event in t.events if isinstance(event, Decoded)}
+        decoded = {event.slot for event in t.events if isinstance(event, Decoded | Drafted)}
         for slot in slots_of(t):
             passed_on = slot.index in was_free and t.before.slots[slot.index].owners != slot.owners
             taken = passed_on and any(owner.kind != "free" for owner in slot.owners)
@@ -77,38 +80,49 @@ class CursorAdvancesOnce(Invariant):
     """One token, one step of the cursor."""
 
     id = "cursor-advances-once"
-    claim = "a decode step advances each row's cursor by one, and what it folds is what the cursor counted"
+    claim = "each kept token advances its row's cursor by one, and what is folded is what the cursor counted"
 
     def applies_to(self, capabilities: Capabilities) -> bool:
         """Only with ReplaySSM on there is a cursor."""
         return capabilities.replayssm
 
     def violations(self, t: Transition) -> Iterable[Violation]:
-        """Check every row of a decode step."""
-        folded: dict[int, int] = {}
+        """Check every row of a decode step, and every window opened or closed."""
+        folded: Counter[int] = Counter()
+        due: Counter[tuple[str, int]] = Counter()
         for event in t.events:
-            if isinstance(event, StateFolded):
-                folded[event.slot] = folded.get(event.slot, 0) + event.records
-        for event in t.events:
-            if not isinstance(event, Decoded):
-                continue
-            before, after = t.before.slots[event.slot].write_pos, t.after.slots[event.slot].write_pos
+            match event:
+                case StateFolded(slot, records):
+                    folded[slot] += records
+                case Decoded(name, slot):
+                    due[name, slot] += 1
+                case Drafted(name, slot):
+                    due[name, slot] += len(event.tokens)
+                case Accepted(name, slot):
+                    due[name, slot] -= event.window - len(event.tokens)
+        for (name, slot), tokens in due.items():
+            before, after = t.before.slots[slot].write_pos, t.after.slots[slot].write_pos
             if before is None or after is None:
                 continue
-            moved = after + folded.get(event.slot, 0) - before
-            if moved != 1:
+            moved = after + folded[slot] - before
+            if moved != tokens:
+                went = f"decode {_tokens(tokens)}" if tokens > 0 else f"reject {_tokens(-tokens)}"
                 yield self.broken(
-                    f"slot {event.slot}",
+                    f"slot {slot}",
                     f"cursor moved by {moved}",
-                    "1",
-                    f"Let request {event.request} decode one token in slot {event.slot} (step {t.step}).",
-                    f"Its cursor went from {before} to {after}, {folded.get(event.slot, 0)} records folded.",
+                    f"{tokens}",
+                    f"Let request {name} {went} in slot {slot} (step {t.step}).",
+                    f"Its cursor went from {before} to {after}, {folded[slot]} records folded.",
                     "Then the ring counts records that nobody wrote, or loses one.",
                 )
 
 
+def _tokens(count: int) -> str:
+    return "one token" if count == 1 else f"{count} tokens"
+
+
 class TrackedMeansFolded(Invariant):
-    """At a track point a row is folded at exactly that length."""
+    """At a track point a row is folded at exactly that length, within a verify window into another slot."""
 
     id = "tracked-means-folded"
     claim = "every row that reaches a track point is folded at exactly that length in that step"
@@ -118,8 +132,10 @@ class TrackedMeansFolded(Invariant):
         return capabilities.replayssm
 
     def violations(self, t: Transition) -> Iterable[Violation]:
-        """Check every row of a decode step whose new length is a track point."""
+        """Check every row of a decode step whose new length is a track point, and folds inside windows."""
         for event in t.events:
+            if isinstance(event, CheckpointFolded):
+                yield from self._inside(t, event)
             if not isinstance(event, Decoded) or (event.position + 1) % t.after.track_point:
                 continue
             slot, length = t.after.slots[event.slot], event.position + 1
@@ -133,3 +149,17 @@ class TrackedMeansFolded(Invariant):
                     f"{slot.write_pos} records are pending.",
                     "Then a snapshot taken here would be of another length than its key.",
                 )
+
+    def _inside(self, t: Transition, event: CheckpointFolded) -> Iterable[Violation]:
+        slot = t.after.slots[event.dst]
+        if slot.temporal.length != event.length or slot.conv.length != event.length:
+            yield self.broken(
+                f"request {event.request}",
+                f"temporal at {slot.temporal.length}, conv at {slot.conv.length}",
+                f"both at {event.length}",
+                f"Let request {event.request} pass {event.length} tokens, a track point, inside a verify "
+                f"window; its checkpoint goes to slot {event.dst}.",
+                f"After that step temporal of slot {event.dst} covers {slot.temporal.length} tokens, of "
+                f"{event.records} records folded, and conv ends at {slot.conv.length}.",
+                "Then the snapshot taken here is of another length than its key.",
+            )

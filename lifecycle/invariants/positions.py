@@ -12,6 +12,7 @@ from replaylife.lifecycle.invariants.base import (
     slot_view,
     tokens_between,
 )
+from replaylife.lifecycle.invariants.places import claims_of
 from replaylife.lifecycle.protocol import Capabilities
 from replaylife.lifecycle.snapshot import NodeView, RequestView, SlotView, Transition, Violation
 from replaylife.pool import Fold
@@ -31,6 +32,17 @@ class KeyMatchesState(Invariant):
             slot = slot_view(t, node.state)
             if slot is not None and slot.temporal != node.key:
                 yield self._explain(t, node, slot)
+        for subject, place, holder, due in claims_of(t):
+            if place.temporal != due:
+                found, expected = compare(place.temporal, due)
+                yield self.broken(
+                    subject,
+                    f"temporal covers {found} tokens",
+                    f"the {holder}'s {expected} tokens",
+                    f"Let a {holder} claim that {subject} holds its {expected} tokens.",
+                    f"Temporal there has absorbed {found} tokens (written in step {place.written}).",
+                    "Then whoever gets it back continues from a state that its tokens did not make.",
+                )
 
     def _explain(self, t: Transition, node: NodeView, slot: SlotView) -> Violation:
         found, expected = compare(slot.temporal, node.key)
@@ -75,6 +87,17 @@ class ComponentsAgree(Invariant):
             apart = {name: at for name, at in windows.items() if at is not None and at != slot.temporal}
             if apart:
                 yield self._explain(node, slot, apart)
+        for subject, place, holder, _ in claims_of(t):
+            if place.conv != place.temporal:
+                found, expected = compare(place.conv, place.temporal)
+                yield self.broken(
+                    subject,
+                    f"conv at {found}",
+                    f"temporal's position {expected}",
+                    f"Let {subject} hold a checkpoint of a {holder} (written in step {place.written}).",
+                    f"Its temporal has absorbed {expected} tokens, its window ends at token {found}.",
+                    "Then the first tokens after its return are convolved with the wrong inputs.",
+                )
 
     def _explain(self, node: NodeView, slot: SlotView, apart: dict[str, Fold]) -> Violation:
         name, window = next(iter(apart.items()))

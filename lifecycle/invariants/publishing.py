@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from replaylife.lifecycle.actions import Execute, Forward
-from replaylife.lifecycle.events import Allocated, CheckpointCopied, Evicted, Freed, Published
+from replaylife.lifecycle.actions import Draft, Execute, Forward, Verify
+from replaylife.lifecycle.events import (
+    Allocated,
+    CheckpointCopied,
+    CheckpointFolded,
+    Evicted,
+    Freed,
+    Published,
+)
 from replaylife.lifecycle.invariants.base import Invariant, nodes_of, requests_of, slot_view, slots_of
 from replaylife.lifecycle.protocol import Capabilities
-from replaylife.lifecycle.snapshot import SlotView, Transition, Violation
+from replaylife.lifecycle.snapshot import CopyView, SlotView, Transition, Violation
 
 
 class WrittenBeforePublished(Invariant):
@@ -18,7 +25,9 @@ class WrittenBeforePublished(Invariant):
     claim = "a checkpoint in the tree was written by a committed step"
 
     def violations(self, t: Transition) -> Iterable[Violation]:
-        """Check every state of the tree against the steps in flight."""
+        """Check every state of the tree against the steps and the copies in flight."""
+        if t.after.copies:
+            yield from self._copies(t)
         if not t.after.in_flight:
             return
         unproved = {step.executed_at: step for step in t.after.in_flight if step.executed_at is not None}
@@ -38,6 +47,29 @@ class WrittenBeforePublished(Invariant):
                     f"That slot is written by step {step.number}, which {stage} and has not committed.",
                     "Then a match now copies what may never be written, or be rolled back.",
                 )
+
+    def _copies(self, t: Transition) -> Iterable[Violation]:
+        """A slot or place that a copy in flight is still to fill is nobody's state yet."""
+        filled = {copy.dst: copy for copy in t.after.copies if copy.kind == "load"}
+        for node in t.after.nodes:
+            if node.state in filled:
+                yield self._unfilled(f"node {node.id}", f"slot {node.state}", filled[node.state])
+        sent = {copy.dst: copy for copy in t.after.copies if copy.kind == "offload"}
+        for place in t.after.host_places:
+            if place.index in sent and any(owner.kind == "tree" for owner in place.owners):
+                name = f"host place {place.index}"
+                yield self._unfilled(name, name, sent[place.index])
+
+    def _unfilled(self, subject: str, target: str, copy: CopyView) -> Violation:
+        article = "an" if copy.kind == "offload" else "a"
+        return self.broken(
+            subject,
+            f"{target} is filled by {article} {copy.kind} that has not arrived",
+            "a copy that has arrived",
+            f"Let the {copy.kind} of {copy.of} be in flight, from {copy.src} to {copy.dst}.",
+            f"The tree offers {target} already.",
+            "Then a match now reads what its last owner left there, and keeps it if the copy fails.",
+        )
 
 
 class CheckpointImmutable(Invariant):
@@ -124,7 +156,7 @@ class StepWritesItsRows(Invariant):
 
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Check the slots that changed in a step."""
-        if not isinstance(t.action, Forward | Execute):
+        if not isinstance(t.action, Forward | Execute | Verify | Draft):
             return
         allowed = _written_by(t)
         for slot in slots_of(t):
@@ -201,7 +233,7 @@ def _written_by(t: Transition) -> set[int]:
         if request.id in named:
             slots.update(request.slots)
     for event in t.events:
-        if isinstance(event, CheckpointCopied):
+        if isinstance(event, CheckpointCopied | CheckpointFolded):
             slots.add(event.dst)
         elif isinstance(event, Allocated | Freed | Published):
             slots.add(event.slot)

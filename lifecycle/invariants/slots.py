@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from replaylife.lifecycle.invariants.base import Invariant, slots_of
+from replaylife.lifecycle.invariants.places import places_of
 from replaylife.lifecycle.snapshot import Transition, Violation
 
 
@@ -13,24 +14,26 @@ class SlotHasOneOwner(Invariant):
     """Every slot has exactly one owner."""
 
     id = "slot-has-one-owner"
-    claim = "every slot is owned once: free list, tree, request, step in flight, or reserved"
+    claim = "every slot is owned once: free list, tree, request, step or copy in flight, or reserved"
 
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Check the owners of every slot."""
-        for slot in slots_of(t):
-            if len(slot.owners) == 1:
+        named = [*((f"slot {slot.index}", slot.owners) for slot in slots_of(t))]
+        named += [(subject, place.owners) for subject, place in places_of(t)]
+        for subject, holders in named:
+            if len(holders) == 1:
                 continue
-            owners = ", ".join(map(str, slot.owners)) or "nobody"
+            owners = ", ".join(map(str, holders)) or "nobody"
             consequence = (
                 "Then one owner's writes change the other's state."
-                if slot.owners
-                else "Then the slot is lost until the server restarts."
+                if holders
+                else "Then it is lost until the server restarts."
             )
             yield self.broken(
-                f"slot {slot.index}",
+                subject,
                 f"owned by {owners}",
                 "one owner",
-                f"After step {t.step} ({t.action}) slot {slot.index} is in the hands of {owners}.",
+                f"After step {t.step} ({t.action}) {subject} is in the hands of {owners}.",
                 consequence,
             )
 
@@ -44,6 +47,7 @@ class SlotsConserved(Invariant):
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Check the free list, the number of slots and the number of key-value tokens."""
         yield from self._free_list(t)
+        yield from self._places(t)
         yield from self._slots(t)
         yield from self._tokens(t)
 
@@ -60,11 +64,27 @@ class SlotsConserved(Invariant):
                 "Then it will be handed to two requests, or to one that may not have it.",
             )
 
+    def _places(self, t: Transition) -> Iterable[Violation]:
+        """The free lists of places outside the pool."""
+        for where in ("host", "peer"):
+            free, total = getattr(t.after, f"{where}_free"), len(getattr(t.after, f"{where}_places"))
+            for place, times in Counter(free).items():
+                if times > 1 or not 0 <= place < total:
+                    yield self.broken(
+                        f"{where} place {place}",
+                        f"{times} times on the free list",
+                        f"each of places 0..{total - 1} at most once",
+                        f"After step {t.step} ({t.action}) {where} place {place} is {times} times on its "
+                        "free list.",
+                        "Then two checkpoints will be written to one place.",
+                    )
+
     def _slots(self, t: Transition) -> Iterable[Violation]:
         free = set(t.after.free_slots)
         tree = {node.state for node in t.after.nodes if node.state is not None}
         held = {slot for request in t.after.requests for slot in request.slots}
         held |= {slot for step in t.after.in_flight for slot in step.copies}
+        held |= {copy.dst for copy in t.after.copies if copy.kind == "load"}
         total = len(t.after.slots) - 1
         counted = len((free | tree | held) - {0})
         if counted != total:

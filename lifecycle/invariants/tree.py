@@ -14,7 +14,9 @@ class LocksBalanced(Invariant):
     """Lock counts equal the holders."""
 
     id = "locks-balanced"
-    claim = "a node's lock counts equal the requests that hold it, and those that hold a node below it"
+    claim = (
+        "a node's lock counts equal the requests and copies that hold it, and those that hold a node below"
+    )
 
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Count the holders of every node again."""
@@ -179,12 +181,12 @@ class TreeWellFormed(Invariant):
 
 
 def _holders(snapshot: Snapshot) -> tuple[Counter[int], Counter[int]]:
-    """Count, from the requests alone, who holds each node and who holds it or a node below."""
+    """Count, from requests and copies in flight alone, who holds each node, and who it or one below."""
     parents = {node.id: node.parent for node in snapshot.nodes}
+    held = [request.locked for request in snapshot.requests] + [copy.locked for copy in snapshot.copies]
     states: Counter[int] = Counter()
     paths: Counter[int] = Counter()
-    for request in snapshot.requests:
-        at = request.locked
+    for at in held:
         if at is not None:
             states[at] += 1
         while at is not None:
@@ -200,6 +202,8 @@ def _lock_concerned(t: Transition) -> list[NodeView]:
     held or hold, and all above those.
     """
     concerned = {node.id for node in nodes_of(t)}
+    if t.before.copies != t.after.copies:
+        concerned |= {copy.locked for copy in (*t.before.copies, *t.after.copies) if copy.locked is not None}
     if t.changed is not None and t.changed.requests:
         before = {request.id: request.locked for request in t.before.requests}
         after = {request.id: request.locked for request in t.after.requests}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 
-from replaylife.lifecycle.batch import Batch
-from replaylife.lifecycle.compute import HashCompute
+from replaylife.lifecycle.batch import Batch, WindowBatch
+from replaylife.lifecycle.compute import HashCompute, drafted
 from replaylife.lifecycle.config import EngineConfig
+from replaylife.lifecycle.events import PlaceKind
+from replaylife.lifecycle.host_tier import HostTier
 from replaylife.lifecycle.model.graph import GraphDecoder
 from replaylife.lifecycle.model.measure import LogitMeter, StateMeter, tolerance_of
 from replaylife.lifecycle.model.network import Network
@@ -17,7 +19,7 @@ from replaylife.lifecycle.model.testimony import Testimony
 from replaylife.lifecycle.model.untouched import Bystanders
 from replaylife.lifecycle.model.witness import WitnessCode, WitnessNetwork
 from replaylife.lifecycle.request import Request
-from replaylife.lifecycle.snapshot import Changed, Measurement, Snapshot
+from replaylife.lifecycle.snapshot import Changed, Measurement, PlaceView, Snapshot
 from replaylife.pool import MambaPool
 from replaylife.pool.tensors import PoolTensors
 from replaylife.radix import RadixTree
@@ -31,10 +33,16 @@ class NetworkCompute:
     """
 
     def __init__(
-        self, config: EngineConfig, tensors: PoolTensors, tree: RadixTree, requests: dict[str, Request]
+        self,
+        config: EngineConfig,
+        tensors: PoolTensors,
+        tree: RadixTree,
+        requests: dict[str, Request],
+        tier: HostTier,
     ) -> None:
-        self._tensors, self._tree, self._requests = tensors, tree, requests
-        self._network = Network(config.model, tensors)
+        self._tensors, self._tree, self._requests, self._tier = tensors, tree, requests, tier
+        self._changed_places = ChangedPlaces()
+        self._network, self._vocab = Network(config.model, tensors), config.model.vocab
         self.oracle = Oracle(config.model)
         tolerance = tolerance_of(config)
         self._states = StateMeter(tensors, self.oracle, tolerance)
@@ -62,6 +70,27 @@ class NetworkCompute:
             self._fresh.append(self.logits.measure(subject, tokens, row.position, values[None]))
         return [int(token) for token in logits.argmax(dim=-1)]
 
+    def draft(self, request: Request, window: int, keep: int) -> tuple[int, ...]:
+        """Draft from the oracle's greedy reply."""
+        known = request.tokens[: request.executed + 1]
+        reply = self.oracle.reply(known, window - 1)
+        return drafted(known[-1], reply, keep, self._vocab)
+
+    def verify(self, batch: WindowBatch) -> list[tuple[int, ...]]:
+        """Run one verify step outside the captured graph, which is for one token per row."""
+        tensors = self._tensors
+        tokens = torch.tensor(batch.tokens, device=tensors.device)
+        slots, cursors, lengths = map(tensors.indices, (batch.slots, batch.cursors, batch.lengths))
+        logits = self._network.verify(tokens, slots, cursors, lengths)  # [B, T, vocab]
+        sampled = []
+        for row, values in zip(batch.rows, logits, strict=True):
+            values = values[: len(row.tokens)]
+            tokens_so_far = [*row.request.tokens[: row.position], *row.tokens]
+            subject = f"request {row.request.id}"
+            self._fresh.append(self.logits.measure(subject, tokens_so_far, row.position, values))
+            sampled.append(tuple(int(token) for token in values.argmax(dim=-1)))
+        return sampled
+
     def _run(self, batch: Batch) -> torch.Tensor:
         """Return the logits of the batch's real rows."""
         if self.graph is not None:
@@ -77,6 +106,7 @@ class NetworkCompute:
         found, self._fresh = self._fresh, []
         found.extend(self._measure_nodes(after, changed))
         found.extend(self._measure_requests(after, changed))
+        found.extend(self._measure_places(after))
         return tuple(found)
 
     def cold_reply(self, prompt: Sequence[int], length: int) -> tuple[int, ...]:
@@ -103,15 +133,55 @@ class NetworkCompute:
                 pending = len(after.slots[view.slot].ring)
                 yield from self._states.measure(f"request {view.id}", tokens, view.slot, pending)
 
+    def _measure_places(self, after: Snapshot) -> Iterable[Measurement]:
+        """Every checkpoint outside the pool that changed, against a fold of what its holder claims."""
+        for where, place in self._changed_places.of(after):
+            stored = self._tier.places(where).tensors
+            tokens = self._claimed(place)
+            if stored is not None and tokens:
+                subject = f"{where} place {place.index}"
+                temporal, conv = stored.temporal[:, place.index], stored.conv[:, place.index]
+                yield from self._states.compare(subject, tokens, temporal, conv)
+
+    def _claimed(self, place: PlaceView) -> tuple[int, ...]:
+        """The tokens that the place's holder says it covers; none where nobody claims anything of it."""
+        for owner in place.owners:
+            if owner.kind == "tree":
+                node = self._tree.find(int(owner.id))
+                return () if node is None else node.key()
+            if owner.kind == "request" and owner.id in self._tier.waiting:
+                return self._tier.waiting[owner.id].tokens
+        return ()
+
+
+class ChangedPlaces:
+    """Remembers the places outside the pool, so that each is measured once for each change."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[PlaceKind, int], PlaceView] = {}
+
+    def of(self, after: Snapshot) -> Iterator[tuple[PlaceKind, PlaceView]]:
+        """Yield the places that are not as they were when last asked for."""
+        kinds: tuple[tuple[PlaceKind, tuple[PlaceView, ...]], ...] = (
+            ("host", after.host_places),
+            ("peer", after.peer_places),
+        )
+        for where, places in kinds:
+            for place in places:
+                if self._seen.get((where, place.index)) is not place:
+                    self._seen[where, place.index] = place
+                    yield where, place
+
 
 class WitnessCompute(HashCompute):
     """The witness network over the pool's tensors, compared with the ledger; tokens are sampled by hash."""
 
-    def __init__(self, config: EngineConfig, pool: MambaPool, tensors: PoolTensors) -> None:
+    def __init__(self, config: EngineConfig, pool: MambaPool, tensors: PoolTensors, tier: HostTier) -> None:
         super().__init__(config.model.vocab)
         self._tensors = tensors
         self._network = WitnessNetwork(config.model, tensors)
         self.testimony = Testimony(WitnessCode(config.model), pool, tensors)
+        self._tier, self._changed_places = tier, ChangedPlaces()
 
     def prefill(self, request: Request, slot: int, start: int, end: int) -> int:
         """Run prompt tokens ``[start, end)`` through the kernels."""
@@ -125,6 +195,16 @@ class WitnessCompute(HashCompute):
         self._network.decode(batch.tokens, batch.positions, tensors.indices(batch.slots), cursors)
         return super().decode(batch)
 
-    def measure(self, after: Snapshot, changed: Changed) -> tuple[Measurement, ...]:  # noqa: ARG002
-        """Return what the tensors of every changed slot say, against the ledger."""
-        return tuple(found for slot in sorted(changed.slots) for found in self.testimony.measure(slot))
+    def verify(self, batch: WindowBatch) -> list[tuple[int, ...]]:
+        """Run one verify step through the kernels."""
+        slots, cursors, lengths = map(self._tensors.indices, (batch.slots, batch.cursors, batch.lengths))
+        self._network.verify(batch.tokens, batch.positions, slots, cursors, lengths)
+        return super().verify(batch)
+
+    def measure(self, after: Snapshot, changed: Changed) -> tuple[Measurement, ...]:
+        """Return what the tensors of every changed slot and place say, against the ledger."""
+        found = [found for slot in sorted(changed.slots) for found in self.testimony.measure(slot)]
+        for where, place in self._changed_places.of(after):
+            subject = f"{where} place {place.index}"
+            found += self.testimony.measure_place(subject, self._tier.places(where), place.index)
+        return tuple(found)

@@ -61,12 +61,17 @@ class StateMeter:
         self, subject: str, tokens: Sequence[int], slot: int, pending: int
     ) -> tuple[Measurement, Measurement]:
         """Compare checkpoint + ring and live conv of ``slot`` with what ``tokens`` should have left."""
-        expected = self._oracle.after(tokens)
         state = live_state(self._tensors, slot, pending)
-        window = self._tensors.conv[:, slot]
+        return self.compare(subject, tokens, state, self._tensors.conv[:, slot])
+
+    def compare(
+        self, subject: str, tokens: Sequence[int], temporal: torch.Tensor, conv: torch.Tensor
+    ) -> tuple[Measurement, Measurement]:
+        """Compare ``temporal [layers, HV, V, K]`` and ``conv [layers, conv_dim, W-1]`` with the oracle's."""
+        expected = self._oracle.after(tokens)
         return (
-            self._worst(subject, "temporal", len(tokens), state, expected.temporal),
-            self._worst(subject, "conv", len(tokens), window, expected.conv),
+            self._worst(subject, "temporal", len(tokens), temporal, expected.temporal),
+            self._worst(subject, "conv", len(tokens), conv, expected.conv),
         )
 
     def _worst(

@@ -13,11 +13,23 @@ from replaylife.pool.tensors import PoolTensors
 
 @dataclass(frozen=True, slots=True)
 class MixerInputs:
-    """What a layer feeds its mixer for T tokens: ``mixed [T, conv_dim]``, gate ``a``, beta input ``b``."""
+    """What a layer feeds its mixer for T tokens: ``mixed [T, conv_dim]``, gate ``a``, beta input ``b``.
+
+    For windows of T tokens in B rows each has the dimensions ``[B, T, ...]``.
+    """
 
     mixed: torch.Tensor
     a: torch.Tensor
     b: torch.Tensor
+
+    def windows(self, rows: int, window: int) -> MixerInputs:
+        """Return ``rows`` * ``window`` tokens in a row as windows."""
+        parts = (self.mixed, self.a, self.b)
+        return MixerInputs(*(part.view(rows, window, *part.shape[1:]) for part in parts))
+
+    def at(self, position: int) -> MixerInputs:
+        """Return the tokens at one position of the windows, one per row."""
+        return MixerInputs(*(part[:, position].contiguous() for part in (self.mixed, self.a, self.b)))
 
 
 class Mixer:
@@ -63,6 +75,31 @@ class Mixer:
             return tensors.kernels.packed_decode(*arguments, slots)
         ring = (tensors.ring_d[layer], tensors.ring_k[layer], tensors.ring_g[layer])
         return tensors.kernels.replay_decode(*arguments, *ring, write_pos, slots)
+
+    def verify(
+        self,
+        layer: int,
+        weights: LayerWeights,
+        inputs: MixerInputs,
+        slots: torch.Tensor,
+        write_pos: torch.Tensor,
+        lengths: torch.Tensor,
+    ) -> torch.Tensor:
+        """Run a window of T tokens per row, ``lengths [B]`` of which count; returns ``[B, T, HV, V]``.
+
+        Appends the records of all of them from ``write_pos`` on, leaves temporal and cursors alone, moves the
+        live window to the end, and keeps the convolution's inputs so that it can be taken back. Here a window
+        is T decode steps; a kernel that takes it at once has the same signature.
+        """
+        for row, (slot, length) in enumerate(zip(slots.tolist(), lengths.tolist(), strict=True)):
+            self._tensors.keep_inputs(layer, slot, inputs.mixed[row, :length])
+        outputs = []
+        for position in range(inputs.mixed.shape[1]):
+            running = position < lengths
+            active = torch.where(running, slots, -1)
+            cursors = torch.where(running, write_pos + position, 0)
+            outputs.append(self.decode(layer, weights, inputs.at(position), active, cursors))
+        return torch.stack(outputs, dim=1)
 
     def _split(self, mixed: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         config, count = self._config, mixed.shape[0]

@@ -44,6 +44,22 @@ class Network:
             lambda index, layer, inputs: self._mixer.decode(index, layer, inputs, slots, write_pos),
         )
 
+    def verify(
+        self, tokens: torch.Tensor, slots: torch.Tensor, write_pos: torch.Tensor, lengths: torch.Tensor
+    ) -> torch.Tensor:
+        """Run a window per row: ``tokens [B, T]``, of which ``lengths [B]`` count, from ``write_pos [B]`` on.
+
+        Returns ``[B, T, vocab]``, fp32. See :meth:`Mixer.verify` for what it leaves behind.
+        """
+        rows, window = tokens.shape
+        logits = self._run(
+            tokens.flatten(),
+            lambda index, layer, inputs: self._mixer.verify(
+                index, layer, inputs.windows(rows, window), slots, write_pos, lengths
+            ).flatten(end_dim=1),
+        )
+        return logits.view(rows, window, -1)
+
     def _run(
         self, tokens: torch.Tensor, mix: Callable[[int, LayerWeights, MixerInputs], torch.Tensor]
     ) -> torch.Tensor:

@@ -10,7 +10,7 @@ import torch
 
 from replaylife.lifecycle.model.witness import SCALE, WitnessCode
 from replaylife.lifecycle.snapshot import Measurement
-from replaylife.pool import MambaPool, Record
+from replaylife.pool import CheckpointPool, MambaPool, Record
 from replaylife.pool.tensors import PoolTensors
 
 
@@ -31,12 +31,13 @@ class Testimony:
         """Return one measurement per component of ``slot``; ``error`` counts the wrong columns."""
         entry = self._pool.ledger.slots[slot]
         state = self._state(entry.temporal_log)
-        found = [self._compare(slot, "temporal", state, self._tensors.temporal[:, slot], entry.temporal_log)]
+        name = f"slot {slot}"
+        found = [self._compare(name, "temporal", state, self._tensors.temporal[:, slot], entry.temporal_log)]
         windows = [("conv", self._tensors.conv, entry.conv_log)]
         if self._tensors.conv_checkpoint is not None:
             windows.append(("conv_checkpoint", self._tensors.conv_checkpoint, entry.conv_checkpoint_log))
-        for name, tensor, log in windows:
-            found.append(self._compare(slot, name, self._window(log), tensor[:, slot], log))
+        for component, tensor, log in windows:
+            found.append(self._compare(name, component, self._window(log), tensor[:, slot], log))
         pending = tuple(record for record in entry.ring[: self._pool.pending(slot)] if record is not None)
         if pending and self._tensors.ring_d is not None and self._tensors.ring_k is not None:
             deltas, keys = self._ring(state, pending)
@@ -44,12 +45,23 @@ class Testimony:
             if self._tensors.kernels.ring.keys == "raw":
                 deltas, keys = self._as_raw(deltas, keys, held_d)
             held_k = self._tensors.ring_k[:, slot, :, : len(pending)]
-            found.append(self._compare(slot, "ring_d", deltas, held_d, pending))
-            found.append(self._compare(slot, "ring_k", keys, held_k, pending))
+            found.append(self._compare(name, "ring_d", deltas, held_d, pending))
+            found.append(self._compare(name, "ring_k", keys, held_k, pending))
             if self._tensors.ring_g is not None:
                 gates = self._tensors.ring_g[:, slot, :, : len(pending)].flatten(start_dim=2)[..., None]
-                found.append(self._compare(slot, "ring_g", torch.zeros(gates.shape), gates, pending))
+                found.append(self._compare(name, "ring_g", torch.zeros(gates.shape), gates, pending))
         return found
+
+    def measure_place(self, subject: str, places: CheckpointPool, place: int) -> list[Measurement]:
+        """Return one measurement per component of a checkpoint outside the pool."""
+        kept, tensors = places.places[place], places.tensors
+        if tensors is None:
+            return []
+        state, window = self._state(kept.temporal_log), self._window(kept.conv_log)
+        return [
+            self._compare(subject, "temporal", state, tensors.temporal[:, place], kept.temporal_log),
+            self._compare(subject, "conv", window, tensors.conv[:, place], kept.conv_log),
+        ]
 
     def spelled(self, slot: int) -> dict[int, tuple[int | None, int]]:
         """Return what temporal of ``slot`` spells: position -> (token, times absorbed).
@@ -74,12 +86,12 @@ class Testimony:
         }
 
     def _compare(
-        self, slot: int, component: str, expected: torch.Tensor, found: torch.Tensor, log: Sequence[Record]
+        self, subject: str, component: str, expected: torch.Tensor, found: torch.Tensor, log: Sequence[Record]
     ) -> Measurement:
         wrong = (expected != found.float().cpu()).flatten(start_dim=1, end_dim=-2).any(dim=1)
         count = int(wrong.sum())
         detail = f"{count} of {wrong.numel()} columns differ from the ledger's records" if count else ""
-        return Measurement("witness", f"slot {slot}", component, len(log), float(count), 0.0, detail)
+        return Measurement("witness", subject, component, len(log), float(count), 0.0, detail)
 
     def _encode_values(self, layer: int, token: int) -> torch.Tensor:
         config = self._code.config

@@ -110,6 +110,21 @@ class WitnessNetwork:
             inputs = self._inputs(tokens, positions, layer)
             self._mixer.decode(layer, self._weights, inputs, slots, write_pos)
 
+    def verify(
+        self,
+        tokens: Sequence[Sequence[int]],
+        positions: Sequence[Sequence[int]],
+        slots: torch.Tensor,
+        write_pos: torch.Tensor,
+        lengths: torch.Tensor,
+    ) -> None:
+        """Run a window per row, all layers; ``tokens`` and ``positions`` are padded to the longest."""
+        rows, window = len(tokens), len(tokens[0])
+        flat = [token for row in tokens for token in row], [place for row in positions for place in row]
+        for layer in range(self._config.layers):
+            inputs = self._inputs(*flat, layer).windows(rows, window)
+            self._mixer.verify(layer, self._weights, inputs, slots, write_pos, lengths)
+
     def _inputs(self, tokens: Sequence[int], positions: Sequence[int], layer: int) -> MixerInputs:
         mixed = self._code.mixed(tokens, positions, layer).to(self._device)
         gate = self._weights.dt_bias.shape

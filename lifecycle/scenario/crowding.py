@@ -22,7 +22,7 @@ def too_many_at_once(
     running: set[str] = set()
     problems: list[Problem] = []
     for (line, step), rejected in zip(steps, _rejected_after([step for _, step in steps]), strict=True):
-        for kind in ("finish", "retract", "abort"):
+        for kind in ("finish", "retract", "abort", "transfer", "arrive"):
             running.discard((step.get(kind) or {}).get("request"))
         name = _admitted(step)
         if name is None or name in rejected:

@@ -83,6 +83,12 @@ def _judge_state(expect: Expect, snapshot: Snapshot) -> list[str]:
     for index, owner in (expect.owner or {}).items():
         holders = snapshot.slots[index].owners if 0 <= index < len(snapshot.slots) else ()
         failures += _differs(f"owner of slot {index}", " and ".join(map(str, holders)) or "nobody", owner)
+    for where in ("host", "peer"):
+        places = getattr(snapshot, f"{where}_places")
+        for index, owner in (getattr(expect, where) or {}).items():
+            holders = places[index].owners if index < len(places) else ()
+            found = " and ".join(map(str, holders)) or "nobody"
+            failures += _differs(f"owner of {where} place {index}", found, owner)
     if expect.free_slots is not None:
         failures += _differs("free slots", len(snapshot.free_slots), expect.free_slots)
     return failures

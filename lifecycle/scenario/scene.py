@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from replaylife.lifecycle.config import ModelConfig
-from replaylife.lifecycle.events import Decoded, Event, Finished, Prefilled, Released
+from replaylife.lifecycle.events import Accepted, Decoded, Event, Finished, Prefilled, Released
 from replaylife.lifecycle.scenario.expectations import Chronicle
 from replaylife.lifecycle.scenario.fields import Prompt
 from replaylife.lifecycle.scenario.prompts import prompt_tokens
@@ -41,6 +41,8 @@ class Scene:
         for event in events:
             if isinstance(event, Decoded | Prefilled) and event.sampled is not None:
                 self.transcripts[event.request].append(event.sampled)
+            elif isinstance(event, Accepted):
+                self.transcripts[event.request] += (*event.tokens[1:], *event.sampled[-1:])
             elif isinstance(event, Finished | Released):
                 request = self.snapshot.request(event.request)
                 known = event.committed + 1

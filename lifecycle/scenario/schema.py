@@ -76,7 +76,7 @@ class CacheSection(Strict):
     ring_keys: Keys = "raw"
     """Keep keys as they came in, their norm in the delta vector; or `normalised`, rounded to the key type."""
     ring_gates: Gates = "step"
-    """Keep each step's log-decay, or the `cumulative` sum since the last fold: less work, exact for mild decay."""
+    """Keep the log-decay of each step, or the `cumulative` sum since the last fold."""
     track_interval: Tokens = 256
     """Tokens between two track points of a running request."""
     finish: Literal["truncate", "fold"] = "truncate"
@@ -87,6 +87,10 @@ class CacheSection(Strict):
     """Allow a step to be scheduled before the one before it has committed."""
     graph_rows: Annotated[int, Field(ge=1, le=1024)] | None = None
     """Graph mode: static buffers of so many rows, captured once where there is a GPU."""
+    host_slots: Annotated[int, Field(ge=0, le=4096)] = 0
+    """Places for checkpoints in host memory (0: none): offloads, and backups of retracted requests."""
+    peer_slots: Annotated[int, Field(ge=0, le=4096)] = 0
+    """Places in another engine's pool that requests can be transferred to (0: none)."""
     profile: ProfileId | None = None
     """Refuse what a release refuses (`sglang-0.5.23`, `vllm-0.33.0`), with its reason."""
 

@@ -89,3 +89,12 @@ class Stage:
             self.complain(f"{verb} of {name!r} before its prompt is prefilled; add a 'prefill' step first")
             return None
         return life
+
+    def fit_witness(self, name: str, tokens: int) -> None:
+        """Complain of more tokens than a witness run has positions for."""
+        capacity = self.model.heads * self.model.key_dim
+        if self.model.witness and tokens > capacity:
+            self.complain(
+                f"a witness run has heads * key_dim = {capacity} positions, {name!r} comes to "
+                f"{tokens} tokens; shorten it or raise model.key_dim"
+            )

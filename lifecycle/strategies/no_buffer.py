@@ -17,16 +17,14 @@ class NoBuffer(Strategy):
 
     def plan(self, row: PlannedRow) -> None:
         """A copy at each chunk end and, with ``track: snapshot``, at each track point."""
-        tracked = self.store.cache.track == "snapshot" and self.planner.is_track_point(row.end)
-        if row.decode and not tracked:
-            return
-        if self.store.has_state(row.request, row.end):
+        length = self.planner.checkpoint_in(row.start, row.end, decode=True) if row.decode else row.end
+        if length is None or self.store.has_state(row.request, length):
             return
         slot = self.store.take_slot(f"checkpoint of {row.request.id}")
         if slot is None:
-            self.store.skip(row.request, row.end, "no slot free, none to evict")
+            self.store.skip(row.request, length, "no slot free, none to evict")
         else:
-            row.copies.append(PlannedCopy(row.end, slot))
+            row.copies.append(PlannedCopy(length, slot))
 
     def commit(self, row: PlannedRow) -> None:
         """Publish the copies; a key that already had a state is only refreshed."""

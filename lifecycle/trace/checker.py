@@ -11,6 +11,7 @@ from replaylife.lifecycle.snapshot import Snapshot, Transition, Violation
 from replaylife.lifecycle.trace.structure import flaws, flaws_of_events
 from replaylife.lifecycle.trace.succession import FOLLOWS, broken, reports
 from replaylife.lifecycle.trace.succession_holdings import holdings
+from replaylife.lifecycle.trace.succession_places import places
 from replaylife.lifecycle.trace.succession_requests import requests
 from replaylife.lifecycle.trace.succession_slots import slots
 from replaylife.lifecycle.trace.succession_steps import steps
@@ -74,7 +75,7 @@ class TransitionChecker:
             yield from (broken(t, "snapshot", "structure", flaw, "sound", "it must be") for flaw in unsound)
             return
         yield from self._checker.check(t)
-        for rule in (reports, slots, tree, requests, steps, holdings, self._transcripts.follow):
+        for rule in (reports, slots, tree, requests, steps, holdings, places, self._transcripts.follow):
             yield from rule(t)
 
     def _chain(self, t: Transition) -> Iterator[Violation]:

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from replaylife.lifecycle.actions import Abort, Commit, Execute, Finish, Forward, Prefill, Retract, Schedule
+from replaylife.lifecycle.actions import (
+    Abort,
+    Commit,
+    Draft,
+    Execute,
+    Finish,
+    FinishCopy,
+    Forward,
+    Prefill,
+    Retract,
+    Schedule,
+    Verify,
+)
 from replaylife.lifecycle.events import StepScheduled
 from replaylife.lifecycle.snapshot import Snapshot, StepView, Transition
 
@@ -26,9 +38,12 @@ class Flow(NamedTuple):
 def flow_of(t: Transition) -> Flow:
     """Return the steps that ``t`` moves on. A step that runs whole shows no slots for its checkpoints."""
     match t.action:
-        case Forward() | Prefill():
+        case Forward() | Prefill() | Verify():
             step = _decided(t)
             return Flow(step, step, step)
+        case Draft():
+            step = _decided(t)
+            return Flow(step, step)
         case Schedule():
             return Flow(scheduled=_decided(t))
         case Execute():
@@ -59,6 +74,8 @@ def ending(t: Transition) -> tuple[str, ...]:
     match t.action:
         case Finish(name) | Retract(name) | Abort(name):
             return () if has_row(t.before.in_flight, name) else (name,)
+        case FinishCopy(of):
+            return (of.removeprefix("request "),) if of.startswith("request ") else ()
         case Commit():
             closing = {view.id for view in t.before.requests if view.phase == "closing"}
             rows = [name for step in t.before.in_flight[:1] for name, _, _ in step.rows]

@@ -262,14 +262,35 @@ class TraceReader:
         if flaw is not None:
             self._damaged(flaw)
 
-    def _find_keyframes(self) -> Iterator[tuple[int, int, int]]:
-        self._file.seek(self._start[0])
-        offset, number = self._start
+    def raw_lines(self, start: tuple[int, int] | None = None) -> Iterator[tuple[int, int, bytes]]:
+        """Yield (offset, lines before it, the line), none looked into; from the header's end, or ``start``.
+
+        A line has at most ``MAX_LINE_BYTES`` + 1 bytes: a longer one comes in pieces. Leaves the reading
+        position anywhere: :meth:`seek` afterwards. Raises :class:`TraceError` for what cannot be jumped in.
+        """
+        if not self._file.seekable():
+            raise TraceError(self.path, 0, "is a pipe, need a file: its steps are jumped to")
+        offset, number = start or self._start
+        self._file.seek(offset)
         while line := self._file.readline(MAX_LINE_BYTES + 1):
-            found = _KEYFRAME.match(line)
-            if found is not None:
-                yield int(found.group(1)), offset, number
+            yield offset, number, line
             offset, number = offset + len(line), number + 1
+
+    def know_keyframes(self, keyframes: Iterable[tuple[int, int, int]]) -> None:
+        """Take (step, offset, lines before) of all keyframes, found by who has read the file already."""
+        self._keyframes = list(keyframes)
+
+    def _find_keyframes(self) -> Iterator[tuple[int, int, int]]:
+        for offset, number, line in self.raw_lines():
+            step = keyframe_step(line)
+            if step is not None:
+                yield step, offset, number
+
+
+def keyframe_step(line: bytes) -> int | None:
+    """Return the step of a line that is a keyframe, ``None`` for any other."""
+    found = _KEYFRAME.match(line)
+    return None if found is None else int(found.group(1))
 
 
 def _refuse_constant(name: str) -> NoReturn:

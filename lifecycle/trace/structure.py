@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from replaylife.lifecycle.events import Event
-from replaylife.lifecycle.snapshot import Measurement, Snapshot
+from replaylife.lifecycle.events import CopyAborted, CopyFinished, CopyStarted, Event, PlaceKind
+from replaylife.lifecycle.snapshot import CopyView, Measurement, Snapshot
 
 SLOT_FIELDS = ("slot", "src", "dst", "slots")  # fields of events that name slots
 
@@ -22,6 +22,7 @@ def flaws(snapshot: Snapshot) -> Iterator[str]:
     yield from _nodes(snapshot, total)
     yield from _requests(snapshot, total)
     yield from _steps(snapshot, total)
+    yield from _outside(snapshot)
     yield from _measurements(snapshot.measurements)
 
 
@@ -62,9 +63,39 @@ def _steps(snapshot: Snapshot, total: int) -> Iterator[str]:
         seen.add(step.number)
 
 
+def _outside(snapshot: Snapshot) -> Iterator[str]:
+    """Places stand in order; copies and waiting requests name slots and places that exist."""
+    for where in ("host", "peer"):
+        for position, place in enumerate(getattr(snapshot, f"{where}_places")):
+            if place.index != position:
+                yield f"{where} place {place.index} stands at place {position}"
+    for copy in snapshot.copies:
+        yield from _ends(copy, f"the {copy.kind} of {copy.of}", snapshot)
+        if copy.locked is not None and snapshot.node(copy.locked) is None:
+            yield f"the {copy.kind} of {copy.of} pins node {copy.locked}, which does not exist"
+    if len({copy.of for copy in snapshot.copies}) != len(snapshot.copies):
+        yield "two copies of one thing are in flight"
+    for view in snapshot.waiting:
+        if not 0 <= view.place < len(getattr(snapshot, f"{view.where}_places")):
+            yield f"request {view.id} waits in {view.where} place {view.place}, which does not exist"
+
+
+def _ends(
+    copy: CopyView | CopyStarted | CopyFinished | CopyAborted, name: str, snapshot: Snapshot
+) -> Iterator[str]:
+    """Say where a copy names a slot or a place that does not exist."""
+    where: PlaceKind = getattr(copy, "place", "peer" if copy.kind == "transfer" else "host")
+    slot, place = (copy.dst, copy.src) if copy.kind in ("load", "restore") else (copy.src, copy.dst)
+    if not 0 <= slot < len(snapshot.slots):
+        yield f"{name} names slot {slot}, which does not exist; the slots are 0..{len(snapshot.slots) - 1}"
+    places = len(getattr(snapshot, f"{where}_places"))
+    if not 0 <= place < places:
+        yield f"{name} names {where} place {place}, which does not exist; there are {places}"
+
+
 def _measurements(measurements: Iterable[Measurement]) -> Iterator[str]:
     for measured in measurements:
-        least = 0.0 if measured.kind == "witness" else math.ulp(0.0)
+        least = 0.0 if measured.kind in ("witness", "untouched") else math.ulp(0.0)  # exact kinds
         if not least <= measured.tolerance < math.inf:
             yield f"{measured.kind} of {measured.subject} has a tolerance of {measured.tolerance}"
 
@@ -73,6 +104,9 @@ def flaws_of_events(events: Iterable[Event], snapshot: Snapshot) -> Iterator[str
     """Say which events name slots that the pool does not have."""
     total = len(snapshot.slots)
     for event in events:
+        if isinstance(event, CopyStarted | CopyFinished | CopyAborted):
+            yield from _ends(event, type(event).__name__, snapshot)
+            continue
         for name in SLOT_FIELDS:
             named = getattr(event, name, ())
             for slot in (named,) if isinstance(named, int) else named or ():

@@ -14,31 +14,50 @@ from typing import Any, NamedTuple
 
 from replaylife.lifecycle.actions import (
     Abort,
+    AbortCopy,
     Action,
     Admit,
+    Cancel,
     Checkpoint,
     Commit,
+    Draft,
+    EndSession,
+    EvictHost,
     EvictKv,
     EvictStates,
     Execute,
     Finish,
+    FinishCopy,
     Flush,
     Forward,
+    Load,
+    Offload,
     Prefill,
     Probe,
     Retract,
     Schedule,
+    Transfer,
+    Verify,
 )
 from replaylife.lifecycle.events import (
+    Accepted,
     AdmissionRejected,
     Allocated,
+    Cancelled,
     CheckpointCopied,
+    CheckpointFolded,
+    CopyAborted,
+    CopyFinished,
+    CopyRefused,
+    CopyStarted,
     Decoded,
+    Drafted,
     Event,
     Evicted,
     Finished,
     Freed,
     Matched,
+    PlaceFreed,
     Prefilled,
     Published,
     PublishSkipped,
@@ -68,6 +87,8 @@ class Rule(NamedTuple):
 
 
 _PUBLISHING = (StateFolded, Evicted, Allocated, CheckpointCopied, Published, PublishSkipped, Freed)
+_COPYING = (CopyStarted, CopyFinished, CopyRefused)
+_BACKUP = (CopyFinished, CopyRefused)
 _STEP = (StepScheduled, StepCommitted)
 _HOLDS = frozenset({"locked", "kv_tokens"})
 _SCHEDULED = frozenset({"scheduled", "kv_tokens", "track_slots", "stamps"})
@@ -75,26 +96,44 @@ _EXECUTED = frozenset({"executed", "tokens", "phase", "pending_cow", "copies"})
 _COMMITTED = frozenset({"committed", "track_slots", "stamps"}) | _HOLDS
 _WHOLE = _SCHEDULED | _EXECUTED | _COMMITTED
 _PHASE = frozenset({"phase"})
+_KEPT = frozenset({"scheduled", "executed", "tokens", "drafts"})
 
 RULES: dict[type[Action], Rule] = {
-    Admit: Rule((Matched, AdmissionRejected), (Evicted, Allocated, Freed)),
+    Admit: Rule((Matched, AdmissionRejected), (Evicted, Allocated, Freed, PlaceFreed, Published, *_COPYING)),
     Prefill: Rule((Prefilled,), _PUBLISHING + _STEP, _WHOLE),
     Forward: Rule((Decoded, Prefilled), _PUBLISHING + _STEP, _WHOLE),
     Schedule: Rule((), (StepScheduled, Evicted, Allocated, PublishSkipped), _SCHEDULED),
+    Verify: Rule((Accepted,), (Drafted, CheckpointFolded, *_PUBLISHING, *_STEP), _WHOLE),
+    Draft: Rule(
+        (Drafted,),
+        (StepScheduled, StateFolded, Evicted),
+        frozenset({"scheduled", "executed", "kv_tokens", "tokens", "drafts"}),
+    ),
     Execute: Rule((Decoded, Prefilled), (StateFolded, CheckpointCopied), _EXECUTED),
     Commit: Rule(
         (Finished, Released),
-        (StepCommitted, StateFolded, Evicted, Allocated, Published, PublishSkipped, Freed),
-        _COMMITTED,
+        (
+            *(StepCommitted, Accepted, CheckpointFolded, StateFolded, *_BACKUP),
+            *(Evicted, Allocated, Published, PublishSkipped, Freed),
+        ),
+        _COMMITTED | _KEPT,
     ),
     Checkpoint: Rule((Published, PublishSkipped), _PUBLISHING, _HOLDS),
     Flush: Rule((), (StateFolded,)),
     Finish: Rule((Finished,), _PUBLISHING, _PHASE),
-    Retract: Rule((Released,), (Freed,), _PHASE),
+    Retract: Rule((Released,), (Freed, StateFolded, *_BACKUP), _PHASE),
     Abort: Rule((Released,), (Freed,), _PHASE),
     EvictStates: Rule((), (Evicted,)),
     EvictKv: Rule((), (Evicted,)),
     Probe: Rule((Matched,)),
+    Offload: Rule((), (CopyStarted, CopyRefused)),
+    Load: Rule((), (Evicted, Allocated, CopyStarted, CopyRefused)),
+    Transfer: Rule((), (StateFolded, CopyStarted, CopyRefused), _PHASE),
+    FinishCopy: Rule((), (CopyFinished, Published, Freed, Released)),
+    AbortCopy: Rule((), (CopyAborted, Freed, PlaceFreed), _PHASE),
+    EvictHost: Rule((), (Evicted,)),
+    Cancel: Rule((Cancelled,), (PlaceFreed,)),
+    EndSession: Rule((), (Evicted, PlaceFreed)),
 }
 CONSTANT = ("kv_capacity", "ring_length", "track_point", "grid")
 
@@ -124,11 +163,13 @@ def differences(before: Any, after: Any) -> list[str]:
 def concerned(t: Transition) -> tuple[str, ...]:
     """Return the requests that an action names, or that are in the step it moves on."""
     match t.action:
-        case Forward() | Schedule() | Execute() | Commit():
+        case Forward() | Schedule() | Verify() | Draft() | Execute() | Commit():
             step = flow_of(t).moved
             return () if step is None else tuple(name for name, _, _ in step.rows)
-        case Probe() | EvictStates() | EvictKv():
+        case Probe() | EvictStates() | EvictKv() | EvictHost() | Offload() | Load():
             return ()
+        case FinishCopy(of) | AbortCopy(of):
+            return (of.removeprefix("request "),)
         case _:
             return (t.action.request,)
 
@@ -138,6 +179,8 @@ def _due(t: Transition) -> Sequence[str | None]:
     match t.action:
         case Forward(rows, chunks):
             return sorted((*rows, *(name for name, _ in chunks)))
+        case Verify(windows) | Draft(windows):
+            return [name for name, _, _ in windows]
         case Execute():
             return sorted(concerned(t))
         case Commit() | Finish() | Retract() | Abort():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from replaylife.lifecycle.actions import Admit
-from replaylife.lifecycle.events import Allocated, Evicted, Freed, Matched, Published
+from replaylife.lifecycle.events import Allocated, CopyFinished, Evicted, Freed, Matched, Published
 from replaylife.lifecycle.snapshot import RequestView, Transition, Violation
 from replaylife.lifecycle.trace.flow import Flow, flow_of, has_row
 from replaylife.lifecycle.trace.succession import broken
@@ -50,7 +50,10 @@ def _arrived(t: Transition, request: RequestView, told: _Told) -> Iterator[Viola
     met = next((event for event in t.events if isinstance(event, Matched)), None)
     if met is None or not isinstance(t.action, Admit):
         return
-    at = met.state_len
+    back = [event for event in t.events if isinstance(event, CopyFinished)]
+    at = next((event.length for event in back if event.kind == "restore"), met.state_len)
+    loaded = {event.dst for event in back if event.kind == "load"}
+    taken = [slot for slot in told.taken if slot not in loaded]
     due = {"cached": at, "scheduled": at, "executed": at, "committed": at, "stamps": ()}
     due["prompt_len"] = len(t.action.tokens)
     for name, value in due.items():
@@ -58,8 +61,8 @@ def _arrived(t: Transition, request: RequestView, told: _Told) -> Iterator[Viola
             why = "by the admission and what it matched it is"
             yield broken(t, f"request {request.id}", name, getattr(request, name), value, why)
     held = (*(() if request.slot is None else (request.slot,)), *request.track_slots)
-    if sorted(held) != sorted(told.taken):
-        found, expected = (f"hold {', '.join(map(str, slots)) or 'none'}" for slots in (held, told.taken))
+    if sorted(held) != sorted(taken):
+        found, expected = (f"hold {', '.join(map(str, slots)) or 'none'}" for slots in (held, taken))
         why = "Allocated events say"
         yield broken(t, f"request {request.id}", "slots", found, expected, why)
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from replaylife.lifecycle.actions import Abort, Admit, Finish, Prefill, Retract
+from replaylife.lifecycle.actions import Abort, AbortCopy, Admit, Finish, Prefill, Retract, Transfer
 from replaylife.lifecycle.events import (
+    Accepted,
     AdmissionRejected,
+    Allocated,
     CheckpointCopied,
+    CopyStarted,
     Decoded,
+    Drafted,
     Prefilled,
 )
 from replaylife.lifecycle.snapshot import RequestView, Transition, Violation
@@ -33,7 +37,7 @@ def requests(t: Transition) -> Iterator[Violation]:
             continue
         allowed = RULES[type(t.action)].fields if name in moved else frozenset()
         for changed in differences(was, request):
-            if changed not in allowed:
+            if changed not in allowed and not (changed == "slot" and _takes_its_slot(t, was, request)):
                 old, new = getattr(was, changed), getattr(request, changed)
                 why = "this action does not touch it"
                 yield broken(t, f"request {name}", changed, _brief(new), _brief(old), why)
@@ -45,10 +49,13 @@ def _phases(
     t: Transition, before: dict[str, RequestView], after: dict[str, RequestView]
 ) -> Iterator[Violation]:
     """A request whose end was asked for is closing until it is gone; the others prefill, then decode."""
-    asked = {t.action.request} if isinstance(t.action, Finish | Retract | Abort) else set()
+    asked = {t.action.request} if isinstance(t.action, Finish | Retract | Abort | Transfer) else set()
+    if isinstance(t.action, Transfer) and not any(isinstance(event, CopyStarted) for event in t.events):
+        asked = set()  # refused for want of a place
+    goes_on = t.action.of.removeprefix("request ") if isinstance(t.action, AbortCopy) else None
     for name, request in after.items():
         phase = "prefill" if request.executed < request.prompt_len else "decode"
-        if name in asked or (name in before and before[name].phase == "closing"):
+        if name in asked or (name != goes_on and name in before and before[name].phase == "closing"):
             phase = "closing"
         if request.phase != phase:
             why = "by its end asked for or not, and its executed tokens, it is"
@@ -60,6 +67,14 @@ def _arriving(t: Transition) -> set[str]:
     return {t.action.request} if isinstance(t.action, Admit) and not rejected else set()
 
 
+def _takes_its_slot(t: Transition, was: RequestView, request: RequestView) -> bool:
+    """Whether a request without a slot takes a free one: some engines wait until its first chunk."""
+    return was.slot is None and any(
+        isinstance(event, Allocated) and (event.slot, event.holder) == (request.slot, request.id)
+        for event in t.events
+    )
+
+
 def _brief(value: object) -> str:
     return f"cover {value.length}" if isinstance(value, Fold) else str(value)
 
@@ -67,15 +82,22 @@ def _brief(value: object) -> str:
 def _progress(
     t: Transition, before: dict[str, RequestView], after: dict[str, RequestView]
 ) -> Iterator[Violation]:
-    """Executed tokens move as Prefilled and Decoded say, from where they were."""
+    """Executed tokens move as Prefilled, Decoded, Drafted and Accepted say, from where they were."""
     reached = {name: request.executed for name, request in before.items()}
     for event in t.events:
-        if not isinstance(event, Prefilled | Decoded):
+        if not isinstance(event, Prefilled | Decoded | Drafted | Accepted):
             continue
         start = event.start if isinstance(event, Prefilled) else event.position
-        end = event.end if isinstance(event, Prefilled) else start + 1
+        match event:
+            case Prefilled():
+                end = event.end
+            case Decoded():
+                end = start + 1
+            case _:
+                end = start + len(event.tokens)
         kind, name = type(event).__name__, event.request
-        if start != reached.get(name):
+        stood = start + event.window if isinstance(event, Accepted) else start
+        if stood != reached.get(name):
             yield broken(t, f"request {name}", kind, f"from {start}", reached.get(name), "it stood at")
         request = after.get(name)
         if request is not None and request.slot != event.slot:
@@ -83,7 +105,7 @@ def _progress(
         reached[name] = end
     for name, request in after.items():
         if name in before and request.executed != reached[name]:
-            why = "as Prefilled and Decoded events say"
+            why = "as Prefilled, Decoded, Drafted and Accepted events say"
             yield broken(t, f"request {name}", "executed", request.executed, reached[name], why)
     for event in t.events:
         if isinstance(event, Prefilled) and isinstance(t.action, Prefill):

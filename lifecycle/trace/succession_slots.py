@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
+from replaylife.lifecycle.actions import Draft
 from replaylife.lifecycle.events import (
+    Accepted,
     Allocated,
     CheckpointCopied,
+    CheckpointFolded,
+    CopyFinished,
     Decoded,
+    Drafted,
     Event,
     Evicted,
     Freed,
@@ -25,13 +30,17 @@ _STATE = frozenset({"temporal", "conv", "conv_checkpoint", "written"})
 MAY_WRITE: dict[type[Event], frozenset[str]] = {
     Allocated: _STATE | _CURSOR,  # cleared, the cursor at 0
     CheckpointCopied: _STATE | _CURSOR,  # of the destination; the source stays
+    CopyFinished: _STATE | _CURSOR,  # of a slot that a load or a restore fills
     StateFolded: _STATE - {"conv"} | _CURSOR,
     Prefilled: _STATE,
     Decoded: _CURSOR | {"conv"},  # with ReplaySSM off: _STATE
+    Drafted: _CURSOR | {"conv"},
+    Accepted: _CURSOR | {"conv"},
+    CheckpointFolded: _STATE | _CURSOR,  # of the destination; the source stays
     Published: _CURSOR | {"conv"},  # a donation leaves the checkpoint alone
     Freed: _CURSOR | {"conv"},  # a donation that the tree did not take
 }
-EMPTIES = (Allocated, CheckpointCopied, StateFolded, Published, Freed)
+EMPTIES = (Allocated, CheckpointCopied, CheckpointFolded, CopyFinished, StateFolded, Published, Freed)
 
 
 def slots(t: Transition) -> Iterator[Violation]:
@@ -77,6 +86,9 @@ def _owners_of(snapshot: Snapshot) -> defaultdict[int, Counter[Owner]]:
     for step in snapshot.in_flight:
         for slot in reserved_by(step, snapshot):
             owners[slot][Owner("step", str(step.number))] += 1
+    for copy in snapshot.copies:
+        if copy.kind == "load":
+            owners[copy.dst][Owner("copy", copy.of)] += 1
     return owners
 
 
@@ -109,10 +121,13 @@ def _by_slot(events: Iterable[Event]) -> defaultdict[int, list[Event]]:
     """The events that may write each slot."""
     found: defaultdict[int, list[Event]] = defaultdict(list)
     for event in events:
-        if isinstance(event, CheckpointCopied):
+        if isinstance(event, CheckpointCopied | CheckpointFolded):
             found[event.dst].append(event)
+        elif isinstance(event, CopyFinished):
+            if event.kind in ("load", "restore"):
+                found[event.dst].append(event)
         elif isinstance(event, tuple(MAY_WRITE)):
-            found[event.slot].append(event)  # type: ignore[union-attr]  # all but the copy have a slot
+            found[event.slot].append(event)  # type: ignore[union-attr]  # all but the copies have a slot
     return found
 
 
@@ -136,22 +151,39 @@ def _brief(value: object) -> str:
 
 
 def _ring(t: Transition, before: SlotView, after: SlotView, events: list[Event]) -> Iterator[Violation]:
-    """Records are appended by decode steps, one each, and never change while they are pending."""
+    """Records are appended by decode steps, one each, and never change while they are pending.
+
+    A verify window appends one per token, and takes the rejected ones off the end again.
+    """
     if after.write_pos is not None and after.write_pos != len(after.ring):
         why = "the pending records are those up to write_pos"
         yield broken(t, f"slot {after.index}", "write_pos", after.write_pos, len(after.ring), why)
     if not events or any(isinstance(event, EMPTIES) for event in events):
         return  # with no event at all, any change of the ring has been reported as such
-    kept = after.ring[: len(before.ring)]
-    if kept != before.ring:
-        why = "pending records stay until they are folded"
-        found, expected = (f"of {len(ring)} records, other ones" for ring in (after.ring, before.ring))
+    length = len(before.ring) + sum(map(_appended, events))
+    stay = before.ring[: max(0, length)]
+    kept = after.ring[: len(stay)]
+    if kept != stay:
+        why = "pending records stay until they are folded or rejected"
+        found, expected = (f"of {len(ring)} records, other ones" for ring in (after.ring, stay))
         yield broken(t, f"slot {after.index}", "ring", found, expected.removesuffix(", other ones"), why)
-    appended, decoded = len(after.ring) - len(kept), sum(isinstance(event, Decoded) for event in events)
-    if t.after.ring_length is not None and appended != decoded and kept == before.ring:
-        why = "a decode step appends one record"
-        expected = f"of {len(before.ring) + decoded} records"
-        yield broken(t, f"slot {after.index}", "ring", f"of {len(after.ring)} records", expected, why)
+    elif t.after.ring_length is not None and len(after.ring) != length:
+        why = "a decode step appends one record, a verify window those of its kept tokens"
+        found, expected = f"of {len(after.ring)} records", f"of {length} records"
+        yield broken(t, f"slot {after.index}", "ring", found, expected, why)
+
+
+def _appended(event: Event) -> int:
+    """How many records an event appends; negative where it takes some off the end."""
+    match event:
+        case Decoded():
+            return 1
+        case Drafted():
+            return len(event.tokens)
+        case Accepted():
+            return len(event.tokens) - event.window
+        case _:
+            return 0
 
 
 def _lengths(t: Transition, wrong: list[Violation]) -> dict[int, set[int]]:
@@ -167,6 +199,11 @@ def _lengths(t: Transition, wrong: list[Violation]) -> dict[int, set[int]]:
             case CheckpointCopied(src=src, dst=dst):
                 lengths[dst] = _copied(lengths[src], event, t.events[place:])
                 wrong += _claim(t, event, dst, lengths)
+            case CheckpointFolded(src=src, dst=dst, records=records):
+                lengths[dst] = {length + records for length in lengths[src]}
+                wrong += _claim(t, event, dst, lengths)
+            case CopyFinished(kind="load" | "restore", dst=dst, length=length):
+                lengths[dst] = {length}  # that of the place it comes from: see succession_places
             case StateFolded(slot=slot, records=records):
                 lengths[slot] = {length + records for length in lengths[slot]}
                 wrong += _claim(t, event, slot, lengths)
@@ -190,7 +227,10 @@ def _copied(source: set[int], copy: CheckpointCopied, following: Iterable[Event]
 
 
 def _claim(
-    t: Transition, event: StateFolded | CheckpointCopied, slot: int, lengths: dict[int, set[int]]
+    t: Transition,
+    event: StateFolded | CheckpointCopied | CheckpointFolded,
+    slot: int,
+    lengths: dict[int, set[int]],
 ) -> Iterator[Violation]:
     if event.length not in lengths[slot]:
         kind, why = type(event).__name__, "temporal of the slot then covers"
@@ -209,12 +249,16 @@ def _temporal(t: Transition, before: SlotView, after: SlotView, possible: set[in
 
 
 def _cursors(t: Transition) -> Iterator[Violation]:
-    """The cursors that Decoded events state are those of the snapshots around the step."""
+    """The cursors that events of a row state are those of the snapshots around the step."""
     for event in t.events:
-        if isinstance(event, Decoded):
-            sides = {"before": (event.cursor_before, t.before), "after": (event.cursor_after, t.after)}
-            for side, (stated, snapshot) in sides.items():
-                shown = snapshot.slots[event.slot].write_pos
-                if stated != shown:
-                    why = f"write_pos {side} the step is"
-                    yield broken(t, f"slot {event.slot}", f"Decoded.cursor_{side}", stated, shown, why)
+        if not isinstance(event, Decoded | Drafted | Accepted):
+            continue
+        sides = {"before": t.before, "after": t.after}
+        if isinstance(event, Accepted) or (isinstance(event, Drafted) and not isinstance(t.action, Draft)):
+            del sides["before" if isinstance(event, Accepted) else "after"]
+        for side, snapshot in sides.items():
+            stated, shown = getattr(event, f"cursor_{side}"), snapshot.slots[event.slot].write_pos
+            if stated != shown:
+                why = f"write_pos {side} the step is"
+                kind = f"{type(event).__name__}.cursor_{side}"
+                yield broken(t, f"slot {event.slot}", kind, stated, shown, why)

@@ -6,11 +6,23 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from replaylife.lifecycle.actions import Checkpoint, Commit, Execute, Forward, Prefill, Schedule
+from replaylife.lifecycle.actions import (
+    Checkpoint,
+    Commit,
+    Draft,
+    Execute,
+    Forward,
+    Prefill,
+    Schedule,
+    Verify,
+)
 from replaylife.lifecycle.events import (
+    Accepted,
     Allocated,
     CheckpointCopied,
+    CopyFinished,
     Decoded,
+    Drafted,
     Finished,
     Prefilled,
     Published,
@@ -39,8 +51,8 @@ def steps(t: Transition) -> Iterator[Violation]:
 def _reported(t: Transition) -> Iterator[Violation]:
     """One StepScheduled where a step is decided on, one StepCommitted where one commits, no others."""
     for kind, actions in (
-        (StepScheduled, Forward | Prefill | Schedule),
-        (StepCommitted, Forward | Prefill | Commit),
+        (StepScheduled, Forward | Prefill | Schedule | Verify | Draft),
+        (StepCommitted, Forward | Prefill | Verify | Commit),
     ):
         told = sum(isinstance(event, kind) for event in t.events)
         due = int(isinstance(t.action, actions))
@@ -57,6 +69,8 @@ def _decided(t: Transition, flow: Flow) -> Iterator[Violation]:
             counts = [(name, count)]
         case Forward(rows, chunks) | Schedule(rows, chunks):
             counts = [*((name, 1) for name in rows), *chunks]
+        case Verify(windows) | Draft(windows):
+            counts = [(name, window) for name, window, _ in windows]
         case _:
             return
     reached = {view.id: view.scheduled for view in t.before.requests}
@@ -82,7 +96,7 @@ def _written(t: Transition, flow: Flow) -> Iterator[Violation]:
     """The tokens that ran are those of the step, and so are the slots that it leaves checkpoints in."""
     if flow.executed is None:
         return
-    ran = [_span(event) for event in t.events if isinstance(event, Prefilled | Decoded)]
+    ran = [_span(event) for event in t.events if isinstance(event, Prefilled | Decoded | Drafted)]
     if sorted(ran) != sorted(flow.executed.rows):
         subject, why = f"step {flow.executed.number}", "it was scheduled with"
         found, expected = _rows(tuple(sorted(ran))), _rows(tuple(sorted(flow.executed.rows)))
@@ -128,6 +142,8 @@ def _flight(t: Transition, flow: Flow) -> Iterator[Violation]:
             why = "the step after the last one is"
             yield broken(t, f"step {number}", "number", number, due[-1].number + 1, why)
         due.append(flow.scheduled)
+    if isinstance(t.action, Draft) and flow.scheduled is not None:
+        due.append(replace(flow.scheduled, executed_at=t.step))
     shown = {step.number: step for step in t.after.in_flight}
     numbers = [step.number for step in due]
     for number in sorted(shown.keys() - set(numbers)):
@@ -154,6 +170,8 @@ def _lengths(t: Transition, flow: Flow) -> Iterator[Violation]:
     if flow.committed is not None:
         gone = _discarded(t, flow.committed)
         committed |= {name: end for name, _, end in flow.committed.rows if name not in gone}
+    kept = {e.request: e.position + len(e.tokens) for e in t.events if isinstance(e, Accepted)}
+    scheduled, committed = scheduled | kept, committed | kept
     for view in t.after.requests:
         for name, due in (("scheduled", scheduled), ("committed", committed)):
             shown = getattr(view, name)
@@ -191,6 +209,8 @@ def _published(t: Transition, flow: Flow) -> Iterator[Violation]:
                 fits = event.request in ended
             case "checkpoint":
                 fits = isinstance(t.action, Checkpoint)
+            case "load":
+                fits = any(isinstance(e, CopyFinished) and e.of == f"node {event.node}" for e in t.events)
             case _:
                 fits = event.request in rows
         if not fits:
@@ -198,9 +218,11 @@ def _published(t: Transition, flow: Flow) -> Iterator[Violation]:
             yield broken(t, subject, f"{field}.purpose", event.purpose, "another", why)
 
 
-def _span(event: Prefilled | Decoded) -> Span:
+def _span(event: Prefilled | Decoded | Drafted) -> Span:
     if isinstance(event, Prefilled):
         return event.request, event.start, event.end
+    if isinstance(event, Drafted):
+        return event.request, event.position, event.position + len(event.tokens)
     return event.request, event.position, event.position + 1
 
 

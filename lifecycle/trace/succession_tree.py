@@ -37,6 +37,8 @@ def tree(t: Transition) -> Iterator[Violation]:
     for node_id in sorted(fresh):
         below = sum(node.parent == node_id for node in after.values())
         splits = below > 1 or any(node_id in uppers for uppers in above.values())
+        gone = (before[removed] for removed in told.removed & before.keys())  # the lower half may be evicted
+        splits = splits or any(lower.parent == after[node_id].parent for lower in gone)
         if node_id not in told.inserted and not splits:
             yield broken(t, f"node {node_id}", "node", "new", "not there", "nothing was published at it")
         yield from _state(t, None, after[node_id], told)
@@ -103,12 +105,13 @@ def _met(t: Transition, before: dict[int, NodeView], after: dict[int, NodeView])
         if not isinstance(event, Matched | AdmissionRejected) or event.node is None:
             continue
         was, node, kind = before.get(event.node), after.get(event.node), type(event).__name__
-        if was is None or was.state is None:
+        outside = was is not None and was.state is None and t.before.host_copy(was.id) is not None
+        if was is None or (was.state is None and not outside):
             yield broken(t, f"node {event.node}", kind, "names it", "a node with a state", "it was not one")
         elif isinstance(event, Matched) and event.state_len != was.key.length:
             why = "the key of the node covers"
             yield broken(t, f"node {was.id}", "Matched.state_len", event.state_len, was.key.length, why)
-        elif node is None or node.state != was.state:
+        elif node is None or (node.state != was.state and not outside):
             found = _slot(None if node is None else node.state)
             why = "it was pinned until the admission was decided"
             yield broken(t, f"node {was.id}", f"{kind}.node", found, _slot(was.state), why)

@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from replaylife.lifecycle.actions import Abort, Action, Admit, Finish, Retract
-from replaylife.lifecycle.events import Decoded, Finished, Matched, Prefilled, Published, Released
+from replaylife.lifecycle.actions import Abort, AbortCopy, Action, Admit, Finish, Retract, Transfer
+from replaylife.lifecycle.events import (
+    Accepted,
+    CopyFinished,
+    Decoded,
+    Drafted,
+    Finished,
+    Matched,
+    Prefilled,
+    Published,
+    Released,
+)
 from replaylife.lifecycle.snapshot import RequestView, Transition, Violation
 from replaylife.lifecycle.trace.succession import broken
 from replaylife.pool import EMPTY, Fold
@@ -20,6 +30,19 @@ class _Life:
     prompt_len: int
     executed: Fold = EMPTY
     closing: type[Action] | None = None
+    drafts: tuple[int, ...] = ()
+
+    def draft(self, position: int, tokens: tuple[int, ...]) -> None:
+        """A window has run: the token sampled last, which is known, and drafts."""
+        self.drafts = tokens
+        self.tokens[position + 1 :] = tokens[1:]
+        self.executed = self.executed.after(tokens)
+
+    def accept(self, position: int, event: Accepted) -> None:
+        """Of the window these are kept, and one more has been sampled."""
+        self.drafts = ()
+        self.tokens[position + len(event.tokens) :] = event.sampled[-1:]
+        self.executed = EMPTY.after(self.tokens[: position + len(event.tokens)])
 
 
 @dataclass(slots=True)
@@ -39,6 +62,10 @@ class Transcripts:
             life = self.lives.get(request.id)
             if life is not None and request.tokens != life.executed:
                 yield self._differs(t, f"request {request.id}", "tokens", request.tokens, life.executed)
+            if life is not None and request.drafts != life.drafts:
+                found, expected = (f"of {len(drafts)} tokens" for drafts in (request.drafts, life.drafts))
+                why = "by the window that Drafted tells of, and no Accepted has closed, they are"
+                yield broken(t, f"request {request.id}", "drafts", found, expected, why)
             if life is not None and request.stamps:
                 yield from self._stamped(t, request, life)
         for event in t.events:
@@ -53,8 +80,15 @@ class Transcripts:
     def _listen(self, t: Transition) -> None:
         if isinstance(t.action, Finish | Retract | Abort) and t.action.request in self.lives:
             self.lives[t.action.request].closing = type(t.action)
+        if isinstance(t.action, Transfer) and t.action.request in self.lives:
+            self.lives[t.action.request].closing = Retract  # it leaves as one that may come back
+        if isinstance(t.action, AbortCopy) and (name := t.action.of.removeprefix("request ")) in self.lives:
+            self.lives[name].closing = None
         for event in t.events:
-            if isinstance(event, Matched) and isinstance(t.action, Admit):
+            if isinstance(event, CopyFinished) and event.kind == "restore":
+                life = self.lives[event.of.removeprefix("request ")]
+                life.executed = EMPTY.after(life.tokens[: max(0, event.length)])
+            elif isinstance(event, Matched) and isinstance(t.action, Admit):
                 tokens = t.action.tokens
                 cached = EMPTY.after(tokens[: max(0, event.state_len)])
                 self.lives[t.action.request] = _Life(list(tokens), len(tokens), cached)
@@ -64,6 +98,10 @@ class Transcripts:
                 life.executed = life.executed.after(life.tokens[life.executed.length : max(0, end)])
                 if event.sampled is not None:
                     life.tokens.append(event.sampled)
+            elif isinstance(event, Drafted) and event.request in self.lives:
+                self.lives[event.request].draft(max(0, event.position), event.tokens)
+            elif isinstance(event, Accepted) and event.request in self.lives:
+                self.lives[event.request].accept(max(0, event.position), event)
 
     def _stamped(self, t: Transition, request: RequestView, life: _Life) -> Iterator[Violation]:
         """A stamp names tokens of the request, in order from the first."""

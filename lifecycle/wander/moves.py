@@ -12,23 +12,42 @@ from typing import NamedTuple, TypeAlias
 
 from replaylife.lifecycle.actions import (
     Abort,
+    AbortCopy,
     Action,
     Admit,
+    Cancel,
     Checkpoint,
     Commit,
+    Draft,
+    EndSession,
+    EvictHost,
     EvictKv,
     EvictStates,
     Execute,
     Finish,
+    FinishCopy,
     Flush,
     Forward,
+    Load,
+    Offload,
     Prefill,
     Probe,
     Retract,
     Schedule,
+    Transfer,
+    Verify,
 )
 from replaylife.lifecycle.config import ModelConfig
-from replaylife.lifecycle.events import AdmissionRejected, Decoded, Event, Finished, Prefilled, Released
+from replaylife.lifecycle.events import (
+    Accepted,
+    AdmissionRejected,
+    Cancelled,
+    Decoded,
+    Event,
+    Finished,
+    Prefilled,
+    Released,
+)
 from replaylife.lifecycle.scenario.prompts import text
 
 
@@ -70,14 +89,24 @@ class Ask:
     continues: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """End the session of a request that has ended, with all its tokens."""
+
+    request: str
+
+
 Move: TypeAlias = (
     Open
     | Resume
     | Retry
     | Ask
+    | Leave
     | Prefill
     | Forward
     | Schedule
+    | Verify
+    | Draft
     | Execute
     | Commit
     | Checkpoint
@@ -87,6 +116,13 @@ Move: TypeAlias = (
     | Retract
     | EvictStates
     | EvictKv
+    | Offload
+    | Load
+    | Transfer
+    | FinishCopy
+    | AbortCopy
+    | EvictHost
+    | Cancel
 )
 
 
@@ -123,6 +159,8 @@ class Cast:
                 return Admit(name, tuple(self.retracted[name])) if name in self.retracted else None
             case Retry(name):
                 return Admit(name, tuple(self.rejected[name])) if name in self.rejected else None
+            case Leave(name):
+                return EndSession(name, tuple(self.ended[name])) if name in self.ended else None
             case _:
                 return move
 
@@ -136,11 +174,18 @@ class Cast:
                 case Prefilled() | Decoded():
                     if event.sampled is not None:
                         self._hear(event.request, event.sampled)
+                case Accepted():
+                    for token in (*event.tokens[1:], *event.sampled[-1:]):
+                        self._hear(event.request, token)
                 case AdmissionRejected(name):
                     self.turned_away.add(name)
                     tokens = self.running.pop(name)
                     if name not in self.retracted:
                         self.rejected[name] = tokens
+                case Cancelled(name):
+                    self.turned_away.discard(name)
+                    waiting = self.retracted if name in self.retracted else self.rejected
+                    self.ended[name] = waiting.pop(name)
                 case Released(name, retracted=True):
                     self.retracted[name] = self._seen(event)
                 case Released(name) | Finished(name):

@@ -8,21 +8,31 @@ from itertools import groupby
 
 from replaylife.lifecycle.actions import (
     Abort,
+    AbortCopy,
+    Cancel,
     Checkpoint,
     Commit,
+    Draft,
+    EvictHost,
     EvictKv,
     EvictStates,
     Execute,
     Finish,
+    FinishCopy,
     Flush,
     Forward,
+    Load,
+    Offload,
     Prefill,
     Retract,
     Schedule,
+    Transfer,
+    Verify,
+    Windows,
 )
 from replaylife.lifecycle.config import CacheConfig, EngineConfig
 from replaylife.lifecycle.factory import EngineFactory
-from replaylife.lifecycle.wander.moves import Ask, Move, Open, Passage, Resume, Retry
+from replaylife.lifecycle.wander.moves import Ask, Leave, Move, Open, Passage, Resume, Retry
 from replaylife.lifecycle.wander.walk import Walk, replay
 
 _VERBS: dict[type, str] = {
@@ -33,6 +43,8 @@ _VERBS: dict[type, str] = {
     Retract: "retract",
     Resume: "resume",
     Retry: "retry",
+    Cancel: "cancel",
+    Leave: "end_session",
 }
 
 
@@ -105,7 +117,7 @@ def _told(walk: Walk, move: Move) -> Iterator[str]:
 
 
 def _cache(cache: CacheConfig) -> dict[str, object]:
-    """The policies and sizes as a scenario says them; graph mode only where it is on."""
+    """The policies and sizes as a scenario says them; graph mode and places only where there are any."""
     said: dict[str, object] = {
         "strategy": cache.strategy,
         "slots": cache.slots,
@@ -119,7 +131,8 @@ def _cache(cache: CacheConfig) -> dict[str, object]:
         "replayssm": "on" if cache.replayssm else "off",
         "overlap": "on" if cache.overlap else "off",
     }
-    return said if cache.graph_rows is None else {**said, "graph_rows": cache.graph_rows}
+    sizes = {"graph_rows": cache.graph_rows, "host_slots": cache.host_slots, "peer_slots": cache.peer_slots}
+    return {**said, **{name: size for name, size in sizes.items() if size}}
 
 
 def _steps(move: Move) -> Iterator[str]:
@@ -137,10 +150,22 @@ def _steps(move: Move) -> Iterator[str]:
             yield f"batch: {_rows(move)}"
         case Schedule():
             yield f"schedule: {_rows(move)}"
+        case Verify(rows) | Draft(rows):
+            yield f"{type(move).__name__.lower()}: {_windows(rows)}"
         case Execute() | Commit():
             yield f"{type(move).__name__.lower()}: {{}}"
         case EvictStates(count):
             yield f"evict: {{states: {count}}}"
+        case EvictHost(count):
+            yield f"evict: {{host: {count}}}"
+        case Offload(node) | Load(node):
+            yield f"{type(move).__name__.lower()}: {{node: {node}, arrives: later}}"
+        case Transfer(name):
+            yield f"transfer: {{request: {name}, arrives: later}}"
+        case FinishCopy(of) | AbortCopy(of):
+            kind, _, name = of.partition(" ")
+            verb = "arrive" if isinstance(move, FinishCopy) else "abort_copy"
+            yield f"{verb}: {{{kind}: {name}}}"
         case EvictKv(tokens):
             yield f"evict: {{kv_tokens: {tokens}}}"
         case _:
@@ -156,6 +181,12 @@ def _rows(step: Forward | Schedule) -> str:
     if step.pad_to is not None:
         parts.append(f"pad_to: {step.pad_to}")
     return f"{{{', '.join(parts)}}}"
+
+
+def _windows(rows: Windows) -> str:
+    """One request's window, or several under ``rows``."""
+    told = [f"{{request: {name}, window: {window}, keep: {keep}}}" for name, window, keep in rows]
+    return told[0] if len(told) == 1 else f"{{rows: [{', '.join(told)}]}}"
 
 
 def _prompt(prompt: Sequence[Passage]) -> str:

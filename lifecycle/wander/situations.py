@@ -5,14 +5,32 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from replaylife.lifecycle.actions import Abort, Admit, Execute, Finish, Forward, Retract, Schedule
+from replaylife.lifecycle.actions import (
+    Abort,
+    Admit,
+    Cancel,
+    Draft,
+    Execute,
+    Finish,
+    Forward,
+    Retract,
+    Schedule,
+    Verify,
+)
 from replaylife.lifecycle.events import (
+    Accepted,
     AdmissionRejected,
     Allocated,
     CheckpointCopied,
+    CheckpointFolded,
+    CopyAborted,
+    CopyFinished,
+    CopyRefused,
     Decoded,
+    Drafted,
     Evicted,
     Matched,
+    PlaceFreed,
     Published,
     PublishSkipped,
     Released,
@@ -51,6 +69,24 @@ SITUATIONS: dict[str, str] = {
     "overwritten-in-place": "a lazy request overwrites its only track slot",
     "branch-checkpoint": "a checkpoint at a branch point is published",
     "block-published": "a block is published",
+    "window-kept-whole": "every token of a verify window is kept",
+    "window-rejected-in-part": "a part of a verify window is rejected",
+    "window-thrown-away": "a verify window whose request has ended meanwhile",
+    "window-behind-records": "a verify window behind records that are pending",
+    "several-windows": "a verify step of two rows or more",
+    "room-made-for-a-window": "a fold because a verify window does not fit in the ring",
+    "checkpoint-inside-a-window": "a track point among the kept tokens of a verify window",
+    "offload-arrived": "a copy of a node's state arrives in host memory",
+    "load-arrived": "a copy of a node's state arrives back in a slot",
+    "hit-in-host-memory": "an admission that loads a node's copy from host memory",
+    "copy-failed": "a copy in flight is aborted",
+    "copy-refused": "a copy that finds no place, or no slot",
+    "evicted-beside-a-copy": "states are evicted while a copy is in flight",
+    "backed-up": "a retracted request's state is kept in host memory",
+    "restored": "a request gets back what it left outside the pool",
+    "transferred": "a request's checkpoint arrives in another pool",
+    "waiting-cancelled": "a waiting request goes away with what it left outside the pool",
+    "session-ended": "the end of a conversation releases its branch",
 }
 
 _ENDS = {Finish: "finish-in-flight", Abort: "abort-in-flight", Retract: "retract-in-flight"}
@@ -66,6 +102,8 @@ def situations_of(t: Transition) -> set[str]:
         *_of_tracking(t),
         *_of_publishing(t),
         *_of_tree(t),
+        *_of_windows(t),
+        *_of_copies(t),
     }
 
 
@@ -161,6 +199,56 @@ def _of_tree(t: Transition) -> Iterator[str]:
         return
     if any(node.id in before and node.parent != before[node.id].parent for node in t.after.nodes):
         yield "split"
+
+
+def _of_windows(t: Transition) -> Iterator[str]:
+    if isinstance(t.action, Verify | Draft):
+        if len(t.action.rows) > 1:
+            yield "several-windows"
+        if any(isinstance(event, Drafted) and event.cursor_before for event in t.events):
+            yield "window-behind-records"
+        windows = {event.slot: event for event in t.events if isinstance(event, Drafted)}
+        length = t.after.ring_length or 0
+        if any(event.cursor_before + len(event.tokens) > length for event in windows.values()):
+            yield "room-made-for-a-window"
+    for event in t.events:
+        match event:
+            case Accepted():
+                whole = len(event.tokens) == event.window
+                yield "window-kept-whole" if whole else "window-rejected-in-part"
+            case CheckpointFolded():
+                yield "checkpoint-inside-a-window"
+            case StepCommitted(discarded=names):
+                drafting = {view.id for view in t.before.requests if view.drafts}
+                if drafting.intersection(names):
+                    yield "window-thrown-away"
+
+
+_ARRIVED = {
+    "offload": "offload-arrived",
+    "load": "load-arrived",
+    "backup": "backed-up",
+    "restore": "restored",
+}
+
+
+def _of_copies(t: Transition) -> Iterator[str]:
+    for event in t.events:
+        match event:
+            case CopyFinished(kind=kind):
+                yield _ARRIVED.get(kind, "transferred")
+                if kind == "load" and isinstance(t.action, Admit):
+                    yield "hit-in-host-memory"
+            case CopyAborted():
+                yield "copy-failed"
+            case CopyRefused():
+                yield "copy-refused"
+            case Evicted(purpose="session"):
+                yield "session-ended"
+            case Evicted(purpose="state") if t.before.copies:
+                yield "evicted-beside-a-copy"
+            case PlaceFreed() if isinstance(t.action, Cancel):
+                yield "waiting-cancelled"
 
 
 class Coverage:

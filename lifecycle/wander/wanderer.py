@@ -9,23 +9,33 @@ from typing import TypeAlias
 
 from replaylife.lifecycle.actions import (
     Abort,
+    AbortCopy,
+    Cancel,
     Checkpoint,
     Chunks,
     Commit,
+    Draft,
+    EvictHost,
     EvictKv,
     EvictStates,
     Execute,
     Finish,
+    FinishCopy,
     Flush,
     Forward,
+    Load,
+    Offload,
     Prefill,
     Retract,
     Schedule,
+    Transfer,
+    Verify,
+    Windows,
 )
 from replaylife.lifecycle.config import CacheConfig
 from replaylife.lifecycle.snapshot import RequestView, Snapshot
 from replaylife.lifecycle.stepper import MAX_IN_FLIGHT
-from replaylife.lifecycle.wander.moves import Ask, Cast, Move, Open, Passage, Resume, Retry
+from replaylife.lifecycle.wander.moves import Ask, Cast, Leave, Move, Open, Passage, Resume, Retry
 
 Options: TypeAlias = dict[str, Callable[[], Move]]
 
@@ -36,6 +46,8 @@ WEIGHTS = {
     "prefill": 22.0,
     "forward": 34.0,
     "mixed": 10.0,
+    "verify": 12.0,
+    "draft": 9.0,
     "schedule": 88.0,
     "execute": 44.0,
     "commit": 44.0,
@@ -47,6 +59,14 @@ WEIGHTS = {
     "evict_states": 6.0,
     "evict_kv": 2.0,
     "probe": 2.0,
+    "offload": 9.0,
+    "load": 7.0,
+    "transfer": 4.0,
+    "finish_copy": 12.0,
+    "abort_copy": 4.0,
+    "evict_host": 3.0,
+    "cancel": 1.5,
+    "end_session": 1.5,
 }
 # Overlap needs three moves for a step and leaves few requests idle; a grid leaves few lengths to publish at.
 UNDER_OVERLAP = {
@@ -59,8 +79,11 @@ UNDER_OVERLAP = {
     "abort": 3.6,
     "evict_states": 4.0,
     "evict_kv": 1.4,
+    "verify": 8.0,
+    "draft": 10.0,
     "probe": 1.5,
     "retract": 1.2,
+    "end_session": 2.0,
 }
 ON_A_GRID = {"checkpoint": 4.0}
 
@@ -72,7 +95,7 @@ class Habits:
     ``weights`` says how often each kind of move is taken when several can be. Prompts begin with up to
     ``text_tokens`` tokens of one of ``texts`` shared texts; chunks tend to end, and texts to be cut, at
     multiples of ``grid`` (the cache's own where it has one), so that requests meet in the tree. No request
-    gets longer than ``max_length``.
+    gets longer than ``max_length``. After every ``retract_every`` steps a request is retracted.
     """
 
     weights: dict[str, float] = field(default_factory=lambda: dict(WEIGHTS))
@@ -81,6 +104,7 @@ class Habits:
     own_tokens: int = 5
     grid: int = 4
     max_length: int = 40
+    retract_every: int | None = None
 
 
 class Wanderer:
@@ -94,6 +118,7 @@ class Wanderer:
         self._grid = cache.grid if cache.grid > 1 else self.habits.grid
         self._random = random.Random(seed)
         self._born = 0
+        self._forwards = 0
         self._last_rows: tuple[str, ...] = ()
 
     def choose(self, snapshot: Snapshot) -> Move:
@@ -101,6 +126,7 @@ class Wanderer:
         options = self._options(snapshot)
         weights = [self._weight(kind) for kind in options]
         kind = self._random.choices(list(options), weights)[0]
+        self._forwards += kind in ("forward", "mixed", "schedule")
         return options[kind]()
 
     def _weight(self, kind: str) -> float:
@@ -112,7 +138,14 @@ class Wanderer:
         """Return how to make one move of each kind that is possible."""
         live = [view for view in snapshot.requests if view.phase != "closing"]
         options: Options = {"open": self._open, "probe": self._ask}
-        return options | self._comings() | self._steps(snapshot, live) | self._goings(snapshot, live)
+        options |= self._comings() | self._steps(snapshot, live) | self._goings(snapshot, live)
+        if self.cache.host_slots or self.cache.peer_slots:
+            options |= self._copies(snapshot, live)
+        forced = self.habits.retract_every
+        if forced and self._forwards >= forced and "retract" in options:
+            self._forwards = 0
+            return {"retract": options["retract"]}
+        return options
 
     def _comings(self) -> Options:
         pick, cast = self._random.choice, self.cast
@@ -139,7 +172,11 @@ class Wanderer:
                 options["forward"] = lambda: Forward(*self._rows(rows, limit, []))
             if limit and waiting:
                 options["mixed"] = lambda: Forward(*self._rows(rows, limit, waiting))
-        if self.cache.overlap and len(flight) < MAX_IN_FLIGHT and (limit or waiting):
+            if limit and self.cache.replayssm:
+                options["verify"] = lambda: Verify(self._windows(live, room))
+                options["draft"] = lambda: Draft(self._windows(live, room))
+        drafts = any(view.drafts for view in snapshot.requests)
+        if self.cache.overlap and not drafts and len(flight) < MAX_IN_FLIGHT and (limit or waiting):
             options["schedule"] = lambda: self._schedule(rows, limit, waiting)
         if any(step.executed_at is None for step in flight):
             options["execute"] = Execute
@@ -170,6 +207,35 @@ class Wanderer:
             options["evict_kv"] = lambda: EvictKv(self._random.randint(1, 2 * self._grid))
         return options
 
+    def _copies(self, snapshot: Snapshot, live: list[RequestView]) -> Options:
+        """Copies to and from places outside the pool: begun, arrived, failed; and who leaves the queue."""
+        pick, options = self._random.choice, Options()
+        moving = {copy.of for copy in snapshot.copies}
+        kept = {int(o.id) for place in snapshot.host_places for o in place.owners if o.kind == "tree"}
+        idle = [node for node in snapshot.nodes if f"node {node.id}" not in moving]
+        away = [node.id for node in idle if node.state is not None and node.id not in kept]
+        back = [node.id for node in idle if node.state is None and node.id in kept]
+        busy = {name for step in snapshot.in_flight for name, _, _ in step.rows}
+        ready = [view.id for view in live if view.committed >= view.prompt_len and view.id not in busy]
+        if away and (snapshot.host_free or (self.cache.host_slots and self._random.random() < 0.1)):
+            options["offload"] = lambda: Offload(pick(away))
+        if back:
+            options["load"] = lambda: Load(pick(back))
+        if kept:
+            options["evict_host"] = lambda: EvictHost(1)
+        if self.cache.peer_slots and ready:
+            options["transfer"] = lambda: Transfer(pick(ready))
+        if moving:
+            options["finish_copy"] = lambda: FinishCopy(pick(sorted(moving)))
+            options["abort_copy"] = lambda: AbortCopy(pick(sorted(moving)))
+        waiting = sorted(self.cast.retracted.keys() | self.cast.rejected.keys())
+        if waiting:
+            stored = [view.id for view in snapshot.waiting if view.id in waiting]
+            options["cancel"] = lambda: Cancel(pick(stored or waiting))
+        if self.cast.ended:
+            options["end_session"] = lambda: Leave(pick(list(self.cast.ended)[-3:]))
+        return options
+
     def _schedule(self, rows: list[str], limit: int, waiting: list[RequestView]) -> Schedule:
         """Decode rows, a chunk, or both."""
         if not limit or (waiting and self._random.random() < 0.22):
@@ -194,6 +260,19 @@ class Wanderer:
         limit = self.cache.graph_rows or padded
         pad_to = min(padded, limit) if self._random.random() < 0.3 else None
         return chosen, tuple(self._chunk(view) for view in several), pad_to
+
+    def _windows(self, live: list[RequestView], room: int) -> Windows:
+        """A window each for one to three requests, of any length that ring, tokens and habits allow."""
+        pick, longest = self._random.randint, self.habits.max_length
+        rows = [view for view in live if view.prompt_len <= view.scheduled < longest]
+        chosen = self._random.sample(rows, min(len(rows), room, pick(1, 3)))
+        left, windows = room - len(chosen), []
+        for view in chosen:
+            most = min(self.cache.ring_length, longest - view.scheduled, 1 + left)
+            window = pick(1, most)
+            left -= window - 1
+            windows.append((view.id, window, window if pick(0, 3) == 0 else pick(1, window)))
+        return tuple(windows)
 
     def _chunk(self, view: RequestView) -> tuple[str, int]:
         """A chunk to the end, to the grid, or of any length where the strategy has no blocks."""

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from replaylife.cli.errors import EXIT_INTERRUPTED, CannotWork
+from replaylife.cli.reading import reading_bar
 
 if TYPE_CHECKING:
     from replaylife.cli.check_report import Reporter
     from replaylife.lifecycle.trace.judge import Judgement
-
-LARGE = 4_000_000  # bytes; smaller files are done before a bar would help
 
 HELP = """Judge recorded traces again, from what they say alone.
 
@@ -97,22 +94,5 @@ def _judge(path: str) -> Judgement:
     from replaylife.lifecycle.trace.judge import judge
     from replaylife.lifecycle.trace.reader import TraceReader
 
-    with TraceReader(Path(path)) as reader, _progress(path, reader.size) as told:
+    with TraceReader(Path(path)) as reader, reading_bar(path, reader.size) as told:
         return judge(reader, told)
-
-
-@contextmanager
-def _progress(name: str, size: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar on stderr for a large file; yield what tells it how many bytes have been read."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if size < LARGE or not console.is_terminal:
-        yield lambda _: None
-        return
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(Path(name).name, total=size)
-        yield lambda read: progress.update(task, completed=read)

@@ -8,14 +8,16 @@ from pathlib import Path
 
 from replaylife.cli.errors import CannotWork
 from replaylife.cli.locate import readable_path
+from replaylife.engines import ENGINES, EngineUnavailable, adapter_of
 from replaylife.lifecycle.config import BackendName, EngineConfig, ModelConfig
 from replaylife.lifecycle.faults import FAULTS
 from replaylife.lifecycle.names import nearest
+from replaylife.lifecycle.protocol import CannotExpress
 from replaylife.lifecycle.scenario.errors import ScenarioError
 from replaylife.lifecycle.scenario.loader import Scenario, load_scenario
 from replaylife.lifecycle.scenario.rehearsal import rehearse
 from replaylife.pool import DType, Gate
-from replaylife.view.heading import Run
+from replaylife.view.heading import REFERENCE, Run
 
 INSTALL = {"torch": ("torch",), "triton": ("torch", "triton")}
 
@@ -24,6 +26,7 @@ INSTALL = {"torch": ("torch",), "triton": ("torch", "triton")}
 class Options:
     """What the command line says about the engine; ``None`` leaves a choice to the scenario."""
 
+    engine: str = REFERENCE
     backend: str = "auto"
     device: str = "auto"
     faults: tuple[str, ...] = ()
@@ -58,6 +61,9 @@ class Options:
         for fault in self.faults:
             if fault not in FAULTS:
                 raise CannotWork(f"no fault is named {fault!r}{nearest(fault, FAULTS)}")
+        if self.engine != REFERENCE:
+            self._check_engine()
+            return
         if self.witness and self.backend == "none":
             raise CannotWork(
                 "--witness makes tensors say what they have absorbed, and --backend none has no tensors; "
@@ -68,10 +74,33 @@ class Options:
                 f"--device {self.device}: --backend none uses no device; leave one of the two out"
             )
 
+    def _check_engine(self) -> None:
+        """Raise :class:`CannotWork` for an engine that is not there, or options that only ours has."""
+        if self.engine not in ENGINES:
+            known = (REFERENCE, *ENGINES)
+            raise CannotWork(f"no engine is named {self.engine!r}{nearest(self.engine, known)}")
+        given = {
+            "--fault": bool(self.faults),
+            "--witness": self.witness,
+            "--state-dtype": self.state_dtype is not None,
+            f"--backend {self.backend}": self.backend not in ("auto", "none"),
+            f"--device {self.device}": self.device not in ("auto", "cpu"),
+        }
+        for option, is_given in given.items():
+            if is_given:
+                raise CannotWork(f"{option} is for the reference engine, not for --engine {self.engine}")
+
+    def engine_title(self) -> str:
+        """Return what the engine calls itself. Raises :class:`CannotWork` if it is not installed here."""
+        try:
+            return "" if self.engine == REFERENCE else adapter_of(self.engine).title
+        except EngineUnavailable as error:
+            raise CannotWork(f"--engine {self.engine}: {error}") from None
+
     def backend_name(self) -> BackendName:
         """Return the backend meant. Raises :class:`CannotWork` if a package that it needs is missing."""
         name: BackendName = "triton"
-        if self.backend == "none":
+        if self.backend == "none" or self.engine != REFERENCE:
             return "none"
         if self.backend == "torch":
             name = "torch"
@@ -109,7 +138,8 @@ class Options:
 
     def command(self, argument: str, backend: BackendName, device: str) -> tuple[str, ...]:
         """Return the command that repeats one run, whatever ``auto`` would mean elsewhere."""
-        words = ["replaylife", "run", argument, "--backend", backend]
+        words = ["replaylife", "run", argument]
+        words += ["--backend", backend] if self.engine == REFERENCE else ["--engine", self.engine]
         if backend != "none" and (self.device != "auto" or device != "cpu"):
             words += ["--device", device]
         for fault in self.faults:
@@ -123,8 +153,9 @@ class Options:
 def prepare(argument: str, path: Path, options: Options) -> tuple[Scenario, Run]:
     """Read a scenario and settle what it runs on.
 
-    Raises :class:`ScenarioError` for a scenario that cannot be played, with these options or at all, and
-    :class:`CannotWork` for options that cannot be met here.
+    Raises :class:`ScenarioError` for a scenario that cannot be played, with these options or at all,
+    :class:`CannotWork` for options that cannot be met here, and :class:`CannotExpress` for a scenario that
+    the engine does not have.
     """
     scenario = load_scenario(path)
     model = options.model(scenario.model)
@@ -135,6 +166,9 @@ def prepare(argument: str, path: Path, options: Options) -> tuple[Scenario, Run]
         scenario = replace(scenario, model=model)
     backend = options.backend_name()
     device = options.device_name(backend)
+    title = options.engine_title()
+    if options.engine != REFERENCE and scenario.faults:
+        raise CannotExpress(f"it seeds {', '.join(scenario.faults)}, a fault of the reference engine's code")
     run = Run(
         name=scenario.name,
         title=scenario.title,
@@ -142,5 +176,7 @@ def prepare(argument: str, path: Path, options: Options) -> tuple[Scenario, Run]
         config=EngineConfig(scenario.model, scenario.cache, backend, device),
         faults=tuple(dict.fromkeys((*scenario.faults, *options.faults))),
         command=options.command(argument, backend, device),
+        engine=options.engine,
+        engine_title=title,
     )
     return scenario, run

@@ -25,6 +25,11 @@ COMMANDS = {
     "explore": Entry(
         "replaylife.cli.explore", "Go through every state of a small world, and check every step."
     ),
+    "view": Entry("replaylife.cli.view", "Step through a recorded trace; HTML page, pictures."),
+    "diff": Entry("replaylife.cli.diff", "Show two traces side by side, from where they part."),
+    "conformance": Entry(
+        "replaylife.cli.conformance", "Play shipped scenarios on the engines that are installed, and compare."
+    ),
     "schema": Entry("replaylife.cli.schema", "Print the JSON Schema of scenario files, or of traces."),
     "scenarios": Entry("replaylife.cli.scenarios", "List the shipped scenarios."),
     "faults": Entry("replaylife.cli.faults", "List the faults that can be seeded, and what catches them."),

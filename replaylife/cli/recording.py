@@ -85,4 +85,5 @@ def _header(scenario: Scenario, run: Run, engine: Engine) -> Header:
         config=run.config,
         faults=run.faults,
         command=run.command,
+        engine=run.engine,
     )

@@ -56,6 +56,10 @@ def _device(ctx: click.Context, param: click.Parameter, value: str) -> str:  # n
     "scenarios", metavar="SCENARIO...", nargs=-1, required=True, shell_complete=complete_scenarios
 )
 @click.option(
+    "--engine", default="reference", show_default=True, metavar="NAME",
+    help="Whose cache lives through it: ours, or sglang's own classes (docs/sglang.md).",
+)  # fmt: skip
+@click.option(
     "--backend",
     type=click.Choice(["none", "torch", "triton", "auto"]),
     default="auto",
@@ -78,7 +82,10 @@ def _device(ctx: click.Context, param: click.Parameter, value: str) -> str:  # n
     "--state-dtype", type=click.Choice(["fp32", "bf16", "fp16"]), help="Override the state's dtype."
 )
 @click.option(
-    "--step", "stepwise", is_flag=True, help="Pause after each step: Enter next, c continue, q quit."
+    "--step",
+    "stepwise",
+    is_flag=True,
+    help="Stop after each step, full-screen: arrows step, ? shows all keys.",
 )
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "github"]), default="text", show_default=True,
@@ -110,6 +117,13 @@ def _check_stepwise(stepwise: bool, form: str, quiet: bool) -> None:
 
 
 def _reporter(form: str, stepwise: bool, quiet: bool) -> Reporter:
+    if stepwise:
+        from replaylife.view.screen.terminal import is_interactive
+
+        if is_interactive():
+            from replaylife.cli.report_screen import ScreenReporter
+
+            return ScreenReporter()
     if form == "text":
         from replaylife.cli.report_text import TextReporter
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from typing import Protocol
 
+from replaylife.building import build_engine
 from replaylife.cli.errors import CannotWork, wants_traceback
 from replaylife.cli.locate import readable_path, scenario_file
 from replaylife.cli.options import Options, prepare
 from replaylife.cli.recording import Recorder, recording
+from replaylife.engines import EngineUnavailable
 from replaylife.lifecycle.engine import ReferenceEngine
-from replaylife.lifecycle.factory import EngineFactory
 from replaylife.lifecycle.invariants import Checker
-from replaylife.lifecycle.protocol import CannotExpress
+from replaylife.lifecycle.protocol import CannotExpress, Engine
 from replaylife.lifecycle.scenario.errors import ScenarioError
 from replaylife.lifecycle.scenario.loader import Scenario
 from replaylife.lifecycle.scenario.player import Outcome, Played, Player
@@ -56,14 +57,14 @@ def play_file(argument: str, options: Options, reporter: Reporter) -> Summary:
         except ScenarioError as error:
             readable = readable_path(path)
             raise CannotWork(f"{readable} cannot be played", readable, error.problems) from None
+        except CannotExpress as error:
+            raise CannotWork(f"{path.stem} cannot be played on {options.engine}: {error}") from None
         engine = _build(run)
         with recording(options, scenario, run, engine) as recorder:
             return _play(scenario, run, engine, reporter, recorder)
 
 
-def _play(
-    scenario: Scenario, run: Run, engine: ReferenceEngine, reporter: Reporter, recorder: Recorder
-) -> Summary:
+def _play(scenario: Scenario, run: Run, engine: Engine, reporter: Reporter, recorder: Recorder) -> Summary:
     player, tally = Player(scenario, engine), Tally()
     ending: Ending = "complete"
     reporter.begin(run, player.num_actions)
@@ -97,9 +98,11 @@ def _play(
     return summary
 
 
-def _build(run: Run) -> ReferenceEngine:
+def _build(run: Run) -> Engine:
     try:
-        return EngineFactory(run.config, run.faults).build()
+        return build_engine(run)
+    except (CannotExpress, EngineUnavailable) as error:
+        raise CannotWork(f"{run.name} cannot be played on {run.engine}: {error}") from None
     except (ValueError, RuntimeError, ImportError) as error:
         raise CannotWork(f"{run.name}: no engine on backend {run.config.backend}: {error}") from None
 
@@ -112,7 +115,7 @@ def _count(tally: Tally, outcome: Outcome) -> None:
         tally.judged.add(outcome.line)
 
 
-def _launches(engine: ReferenceEngine) -> dict[str, int]:
-    """Return how often each kernel ran; nothing where there are no tensors."""
-    tensors = engine.store.pool.tensors
+def _launches(engine: Engine) -> dict[str, int]:
+    """Return how often each kernel of ours ran; nothing where there are none."""
+    tensors = engine.store.pool.tensors if isinstance(engine, ReferenceEngine) else None
     return {} if tensors is None else dict(tensors.kernels.launches)

@@ -12,10 +12,15 @@ from replaylife.lifecycle.config import EngineConfig
 from replaylife.lifecycle.faults import FAULTS
 from replaylife.view.look import BAD, BOLD, DIM, GUTTER, RING, STATE, Look, clean, hang
 
+REFERENCE = "reference"
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One scenario on one engine. ``path`` is as people should read it, ``command`` repeats the run."""
+    """One scenario on one engine. ``path`` is as people should read it, ``command`` repeats the run.
+
+    ``engine`` is ``reference`` or the name of an adapter, ``engine_title`` what the adapter calls it.
+    """
 
     name: str
     title: str
@@ -23,11 +28,15 @@ class Run:
     config: EngineConfig
     faults: tuple[str, ...]
     command: tuple[str, ...]
+    engine: str = REFERENCE
+    engine_title: str = ""
 
 
 def engine_words(run: Run) -> str:
     """Say which engine a run is on: backend, device, gate and dtypes."""
     model, cache, backend = run.config.model, run.config.cache, run.config.backend
+    if run.engine != REFERENCE:
+        return f"{run.engine_title}, on {run.config.device}; {model.gate}, positions read off its tensors"
     where = "ledger only, no tensors" if backend == "none" else f"{backend} on {run.config.device}"
     kind = "witness model, " if model.witness and backend != "none" else ""
     dtypes = f"state {model.state_dtype}, conv {model.conv_dtype}"

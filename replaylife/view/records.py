@@ -112,6 +112,7 @@ def verdict_record(summary: Summary) -> dict[str, Any]:
         "ending": summary.ending,
         "exit_code": summary.exit_code,
         "engine": {
+            "name": run.engine,
             "backend": run.config.backend,
             "device": run.config.device,
             "model": asdict(run.config.model),

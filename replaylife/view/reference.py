@@ -93,8 +93,10 @@ def _full_facts(entry: Entry) -> Iterator[tuple[str, str | list[str]]]:
             yield "mechanism", entry.mechanism
             yield "right value", entry.right_value
             yield "source", entry.source
+            yield "reproduces", _listed(entry.mechanisms, none="")
             yield "replaces", entry.replaces
             yield "trips", _trips(entry)
+            yield "damage", entry.damage
             yield "scenario", entry.scenario
         case InvariantEntry():
             yield "judged from", entry.judged_from

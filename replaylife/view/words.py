@@ -6,15 +6,24 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 
 from replaylife.lifecycle.events import (
+    Accepted,
     AdmissionRejected,
     Allocated,
+    Cancelled,
     CheckpointCopied,
+    CheckpointFolded,
+    CopyAborted,
+    CopyFinished,
+    CopyRefused,
+    CopyStarted,
     Decoded,
+    Drafted,
     Event,
     Evicted,
     Finished,
     Freed,
     Matched,
+    PlaceFreed,
     Prefilled,
     Published,
     PublishSkipped,
@@ -32,6 +41,7 @@ PURPOSES = {
     "branch": "where its prompt parts from a cached one",
     "block": "a full block",
     "checkpoint": "on request",
+    "load": "back from host memory",
 }
 
 
@@ -65,6 +75,16 @@ def _sentence(event: Event, signs: Signs) -> str:
             return _prefilled(event)
         case Decoded():
             return f"{event.position + 1} tokens: a track point" if event.tracked else ""
+        case Drafted():
+            return f"ran a window of {count(len(event.tokens), 'token')} for {event.request}"
+        case Accepted():
+            return _accepted(event)
+        case CheckpointFolded():
+            records = count(event.records, "record")
+            return (
+                f"folded {records} of slot {event.src} into slot {event.dst}, which covers {event.length}: "
+                "a track point inside the window"
+            )
         case Published():
             why = PURPOSES.get(event.purpose, event.purpose)
             return f"published node {event.node}: key {event.key_len}, slot {event.slot} ({why})"
@@ -84,7 +104,38 @@ def _sentence(event: Event, signs: Signs) -> str:
         case Finished():
             return _finished(event)
         case _:
+            return _outside(event, signs)
+
+
+def _outside(event: Event, signs: Signs) -> str:
+    """What went to places outside the pool and came back."""
+    match event:
+        case CopyStarted():
+            ends = f"{event.src} {signs.arrow} {event.dst}"
+            return f"{event.kind} of {event.of} begun, {ends}: {', '.join(event.components)}"
+        case CopyFinished():
+            return _moved(event, signs)
+        case CopyAborted():
+            return f"{event.kind} of {event.of} failed; nothing is claimed of it"
+        case CopyRefused():
+            return f"no {event.kind} of {event.of}: {event.reason}"
+        case PlaceFreed():
+            return f"{event.place} place {event.index} freed: {event.reason}"
+        case Cancelled():
+            return f"{event.request} leaves the waiting queue; nothing of it stays"
+        case _:
             return _other(event)
+
+
+def _moved(event: CopyFinished, signs: Signs) -> str:
+    slot, place = f"slot {event.src}", f"{event.place} place {event.dst}"
+    if event.kind in ("load", "restore"):
+        slot, place = f"slot {event.dst}", f"{event.place} place {event.src}"
+        ends = f"{place} {signs.arrow} {slot}"
+    else:
+        ends = f"{slot} {signs.arrow} {place}"
+    lost = f", {count(event.pending, 'record')} still pending" if event.pending else ""
+    return f"{event.kind} of {event.of}: {ends} ({count(event.length, 'token')}{lost})"
 
 
 def _matched(event: Matched) -> str:
@@ -112,6 +163,12 @@ def _folded(event: StateFolded) -> str:
     return f"folded {records} of slot {event.slot}: temporal now covers {event.length} ({why})"
 
 
+def _accepted(event: Accepted) -> str:
+    rejected = event.window - len(event.tokens)
+    lead = f"kept {count(len(event.tokens), 'token')} of the window for {event.request}"
+    return f"{lead}, rejected {rejected}" if rejected else lead
+
+
 def _prefilled(event: Prefilled) -> str:
     tokens = (
         f"token {event.end}" if event.end - event.start == 1 else f"tokens {event.start + 1}..{event.end}"
@@ -128,6 +185,8 @@ def _evicted(event: Evicted) -> str:
         parts.append(f"node {spans(event.tombstoned)} left without a state (tombstone)")
     if event.removed:
         parts.append(f"node {spans(event.removed)} removed")
+    if event.hosts:
+        parts.append(f"host place {spans(event.hosts)} freed")
     return f"evicted: {', '.join(parts)}"
 
 

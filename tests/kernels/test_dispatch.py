@@ -101,6 +101,14 @@ def test_every_launch_is_counted_by_operation_and_mode(s, kernels, tiny):
     kernels.conv_step(channels, weight, conv, s.ints(0))
     kernels.conv_prefill(channels, weight, conv, s.ints(0), s.ints(0, 1))
     kernels.prefill(**x, temporal=pool.temporal[0], slots=s.ints(0), cu_seqlens=s.ints(0, 1))
+    window = {name: x[name][:, None] for name in ("q", "k", "v", "a", "b")}
+    one = {"slots": s.ints(0), "lengths": s.ints(1)}
+    kernels.verify(**{**x, **window}, **pool.layer(), write_pos=s.ints(0), **one)
+    _, extended = kernels.conv_verify(channels[:, None], weight, conv, **one)
+    kernels.conv_at(extended, 3, s.ints(1))
+    buffers = {name: x[name][None, None] for name in ("k", "v", "a", "b")}
+    params = {name: x[name][None] for name in ("A_log", "dt_bias")}
+    kernels.kv_replay(pool.temporal, **buffers, **params, slots=s.ints(0), counts=s.ints(1))
     mode = kernels.mode
     assert kernels.launches == {
         f"packed_decode[{mode}]": 2,
@@ -108,6 +116,9 @@ def test_every_launch_is_counted_by_operation_and_mode(s, kernels, tiny):
         f"fold[{mode}]": 1,
         f"conv_step[{mode}]": 1,
         f"conv_prefill[{mode}]": 1,
+        f"verify[{mode}]": 1,
+        f"conv_verify[{mode}]": 1,
+        f"kv_replay[{mode}]": 1,
         "prefill[torch]": 1,
     }
 

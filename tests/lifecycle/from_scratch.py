@@ -9,7 +9,17 @@ from math import lcm
 from typing import Any
 
 from replaylife.lifecycle.engine import ReferenceEngine
-from replaylife.lifecycle.snapshot import NodeView, Owner, RequestView, SlotView, Snapshot, StepView
+from replaylife.lifecycle.snapshot import (
+    CopyView,
+    NodeView,
+    Owner,
+    PlaceView,
+    RequestView,
+    SlotView,
+    Snapshot,
+    StepView,
+    WaitingView,
+)
 from replaylife.pool import EMPTY
 
 
@@ -28,7 +38,38 @@ def snapshot_of(engine: ReferenceEngine) -> Snapshot:
         grid=None if cache.strategy == "no_buffer" else grid,
         lru=tuple(node.id for node in store.tree._lru.values()),
         in_flight=tuple(_step(step) for step in engine.stepper.in_flight),
+        host_places=_places(engine, "host"),
+        host_free=tuple(engine.tier.host._free) if engine.tier.host else (),
+        peer_places=_places(engine, "peer"),
+        peer_free=tuple(engine.tier.peer._free) if engine.tier.peer else (),
+        copies=tuple(_copy(copy) for copy in engine.tier.copies.values()),
+        waiting=tuple(
+            WaitingView(name, kept.where, kept.place, EMPTY.after(kept.tokens))
+            for name, kept in engine.tier.waiting.items()
+        ),
     )
+
+
+def _copy(copy: Any) -> CopyView:
+    return CopyView(copy.kind, copy.of, copy.src, copy.dst, copy.locked.id if copy.locked else None)
+
+
+def _places(engine: ReferenceEngine, where: str) -> tuple[PlaceView, ...]:
+    pool, tier = getattr(engine.tier, where), engine.tier
+    views = []
+    for index, kept in enumerate(pool.places if pool else ()):
+        owners = [Owner("free") for place in pool._free if place == index]
+        if where == "host":
+            holders = sorted(node.id for node in engine.store.tree.nodes() if node.host == index)
+            owners += [Owner("tree", str(node)) for node in holders]
+        waiting = sorted(n for n, w in tier.waiting.items() if (w.where, w.place) == (where, index))
+        owners += [Owner("request", name) for name in waiting]
+        kind = "offload" if where == "host" else "transfer"
+        owners += [
+            Owner("copy", of) for of, c in sorted(tier.copies.items()) if (c.kind, c.dst) == (kind, index)
+        ]
+        views.append(PlaceView(index, tuple(owners), kept.temporal, kept.conv, kept.written))
+    return tuple(views)
 
 
 def _slot(engine: ReferenceEngine, index: int) -> SlotView:
@@ -41,6 +82,8 @@ def _slot(engine: ReferenceEngine, index: int) -> SlotView:
     for step in engine.stepper.in_flight:
         copies = [c.dst for row in step.rows for c in row.copies if c.dst not in row.request.track_slots]
         owners += [Owner("step", str(step.number))] if index in copies else []
+    loads = [copy.of for copy in engine.tier.copies.values() if (copy.kind, copy.dst) == ("load", index)]
+    owners += [Owner("copy", of) for of in loads]
     entry = pool.ledger.slots[index]
     cursor = None if pool.write_pos is None else pool.write_pos[index]
     on_device = cursor if pool.tensors is None else pool.tensors.cursors()
@@ -89,6 +132,7 @@ def _request(request: Any) -> RequestView:
         kv_tokens=request.kv_tokens,
         pending_cow=tuple(request.pending_cow) if request.pending_cow else None,
         copies=request.copies,
+        drafts=request.drafts,
     )
 
 
@@ -119,6 +163,7 @@ def world_of(engine: ReferenceEngine) -> tuple[Any, ...]:
         dict(store.published),
         dict(store.retracted),
         dict(store.rejected),
+        (sorted(engine.tier.queue), dict(engine.tier.waiting), repr(engine.tier.copies)),
         (engine.stepper._number, [repr(step) for step in engine.stepper.in_flight]),
         list(engine.stepper._layout._order),
         list(store.events),

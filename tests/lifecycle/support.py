@@ -37,6 +37,7 @@ class Run:
         faults: tuple[str, ...] = (),
         without_its_faults: bool = False,
         cache: dict[str, Any] | None = None,
+        recipe: type[EngineFactory] = EngineFactory,
         **model: Any,
     ) -> None:
         scenario = shipped(name)
@@ -47,7 +48,7 @@ class Run:
         )
         config = EngineConfig(self.scenario.model, self.scenario.cache, backend, device)  # type: ignore[arg-type]
         seeded = (*(() if without_its_faults else scenario.faults), *faults)
-        self.engine: ReferenceEngine = EngineFactory(config, seeded).build()
+        self.engine: ReferenceEngine = recipe(config, seeded).build()
         self.player = Player(self.scenario, self.engine)
         self.outcomes = list(self.player.play())
         self.verdict = self.player.verdict

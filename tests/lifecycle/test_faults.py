@@ -9,6 +9,7 @@ import pytest
 from replaylife.lifecycle.config import EngineConfig
 from replaylife.lifecycle.factory import EngineFactory
 from replaylife.lifecycle.faults import FAULTS
+from replaylife.lifecycle.faults.fault import DAMAGE, LOGITS
 from replaylife.lifecycle.invariants import INVARIANTS
 
 from .support import Run, shipped
@@ -61,7 +62,26 @@ def test_the_next_turn_answers_wrongly_and_its_logits_show_it(fault: str, gate: 
 
 
 def test_the_sweep_of_damaging_faults_is_not_empty() -> None:
-    assert len(DAMAGED) >= 3
+    assert len(DAMAGED) >= 30
+
+
+@pytest.mark.parametrize("fault", ALL)
+def test_the_damage_is_in_the_logits_or_the_fault_says_why_it_is_not(
+    fault: str, gate: str, device: str
+) -> None:
+    run = Run(FAULTS[fault].scenario, backend="torch", device=device, gate=gate)
+    times = [measured.error / measured.tolerance for measured in run.measurements("logits")]
+    if FAULTS[fault].damage == LOGITS:
+        assert max(times) >= DAMAGE
+    else:
+        assert max(times, default=0) <= 1, "its reason is wrong"
+        assert len(FAULTS[fault].damage.split()) >= 5, "a sentence"
+
+
+def test_both_kinds_of_damage_occur() -> None:
+    kinds = [fault.damage == LOGITS for fault in FAULTS.values()]
+    assert kinds.count(True) >= 30
+    assert kinds.count(False) >= 10
 
 
 @pytest.mark.parametrize("fault", ALL)

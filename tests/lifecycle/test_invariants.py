@@ -9,10 +9,15 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from replaylife.lifecycle.actions import Action, Commit, EvictStates, Execute, Finish, Forward
+from replaylife.lifecycle.actions import Action, Commit, Draft, EvictStates, Execute, Finish, Forward
 from replaylife.lifecycle.events import (
+    Accepted,
     CheckpointCopied,
+    CheckpointFolded,
+    CopyFinished,
+    CopyStarted,
     Decoded,
+    Drafted,
     Event,
     Evicted,
     Matched,
@@ -23,15 +28,18 @@ from replaylife.lifecycle.invariants import INVARIANTS
 from replaylife.lifecycle.protocol import Capabilities
 from replaylife.lifecycle.snapshot import (
     Changed,
+    CopyView,
     Measurement,
     NodeView,
     Owner,
+    PlaceView,
     RequestView,
     SlotView,
     Snapshot,
     StepView,
     Transition,
     Violation,
+    WaitingView,
 )
 from replaylife.pool import EMPTY, Fold, Record
 
@@ -124,6 +132,36 @@ def running(view: SlotView, **fields: Any) -> Snapshot:
     return world(view, request(**fields))
 
 
+def place(kind: str = "free", who: str = "", length: int = 6, **fields: Any) -> PlaceView:
+    """The only place in host memory; its components agree."""
+    return replace(PlaceView(0, (Owner(kind, who),), fold(length), fold(length), 1), **fields)  # type: ignore[arg-type]
+
+
+def hosted(held: PlaceView, *views: Any, **fields: Any) -> Transition:
+    """Node 1 without a state, and what host memory has come to hold."""
+    after = world(node(1, 6, None), *views, host_places=(held,), **fields)
+    return step(after, before=replace(after, host_places=(place(written=0),)))
+
+
+def moving(kind: str, src: int, dst: int, locked: int | None, **fields: Any) -> Transition:
+    """A copy of node 1's state in flight; the node is locked if the copy says so."""
+    copy = CopyView(kind, "node 1", src, dst, locked)  # type: ignore[arg-type]  # a test's own word
+    held = 0 if locked is None else 1
+    state = 1 if kind == "offload" else None
+    owner = place("copy", "node 1") if kind == "offload" else place("tree", "1")
+    views = (slot(1, "tree", "1", 6),) if kind == "offload" else (slot(dst, "copy", "node 1"),)
+    tree = node(1, 6, fields.pop("state", state), state_lock=held, kv_lock=held)
+    return step(world(*views, tree, host_places=(fields.pop("held", owner),), copies=(copy,), **fields))
+
+
+def listed(kind: str, of: str, *more: str) -> Transition:
+    return step(world(), CopyStarted(kind, of, 1, 0, ("temporal", "conv_checkpoint", *more)))  # type: ignore[arg-type]
+
+
+def left(pending: int) -> Transition:
+    return step(world(), CopyFinished("backup", "request a", 1, 0, pending, 6, ("temporal",)))
+
+
 def copied(pending: int) -> Transition:
     return step(tree_of(slot(2, "tree", "1", 6)), CheckpointCopied(1, 2, pending, 6, "publish", "a"))
 
@@ -147,6 +185,30 @@ def decode_step(before: int, after: int, *folds: StateFolded, position: int = 5)
         before=running(slot(1, "request", "a", at - 1 - before, before), at=at - 1),
         action=Forward(("a",)),
     )
+
+
+def window(before: int, after: int, *events: Event) -> Transition:
+    """Request a's cursor goes from one to the other in a step of these events; temporal stays at 4."""
+    return step(
+        running(slot(1, "request", "a", 4, after), at=4 + after),
+        *events,
+        before=running(slot(1, "request", "a", 4, before), at=4 + before),
+        action=Commit(),
+    )
+
+
+def drafted(tokens: int) -> Drafted:
+    return Drafted("a", 1, 4, tuple(range(tokens)), 0, tokens)
+
+
+def accepted(kept: int, sampled: tuple[int, ...] = (5, 6, 7)) -> Accepted:
+    return Accepted("a", 1, 4, 3, (4, 5, 6)[:kept], sampled[:kept], kept)
+
+
+def tracked_inside(at: int, **fields: Any) -> Transition:
+    """A checkpoint for 8 tokens is folded into slot 2, which then stands at ``at``."""
+    after = world(slot(1, "request", "a", 6, 3), slot(2, "request", "a", at, **fields), request(at=9))
+    return step(after, CheckpointFolded(1, 2, 2, 8, "a"), action=Commit())
 
 
 def reused(cursor: int) -> Transition:
@@ -219,11 +281,14 @@ def step_beside(action: Action, bystander: int) -> Transition:
 OTHER = Record("b", 4, 4)
 CASES: dict[str, dict[str, Case]] = {
     "key-matches-state": {
+        "a copy in host memory": Case(hosted(place("tree", "1", 4)), hosted(place("tree", "1")), "host place 0", "temporal covers 4 tokens", "the node's 6 tokens"),
+        "a request's copy": Case(hosted(place("request", "a", 4), waiting=(WaitingView("a", "host", 0, fold(6)),)), hosted(place("request", "a"), waiting=(WaitingView("a", "host", 0, fold(6)),)), "host place 0", "temporal covers 4 tokens", "the request's 6 tokens"),
         "too short": Case(step(tree_of(slot(1, "tree", "1", 6), key=8)), step(tree_of(slot(1, "tree", "1", 8), key=8)), "node 1", "temporal covers 6 tokens", "the key's 8 tokens"),
         "too long": Case(step(tree_of(slot(1, "tree", "1", 6), key=5)), step(tree_of(slot(1, "tree", "1", 5), key=5)), "node 1", "temporal covers 6 tokens", "the key's 5 tokens"),
         "another's": Case(step(tree_of(slot(1, "tree", "1", 6, temporal=fold(6, 50)))), step(tree_of(slot(1, "tree", "1", 6))), "node 1", "temporal covers 6 (other tokens) tokens", "the key's 6 tokens"),
     },
     "components-agree": {
+        "a copy in host memory": Case(hosted(place("tree", "1", conv=fold(8))), hosted(place("tree", "1")), "host place 0", "conv at 8", "temporal's position 6"),
         "window ahead": Case(step(tree_of(slot(1, "tree", "1", 6, conv=fold(8)))), step(tree_of(slot(1, "tree", "1", 6))), "node 1", "conv at 8", "temporal's position 6"),
         "both windows ahead": Case(step(tree_of(slot(1, "tree", "1", 6, conv=fold(8), conv_checkpoint=fold(8)))), step(tree_of(slot(1, "tree", "1", 6, conv_checkpoint=None))), "node 1", "conv and conv_checkpoint at 8", "temporal's position 6"),
     },
@@ -237,22 +302,32 @@ CASES: dict[str, dict[str, Case]] = {
         "no record": Case(step(running(slot(1, "request", "a", 5, 1, ring=(None,)))), step(running(slot(1, "request", "a", 5, 1))), "slot 1", "ring[0] holds nothing ever written", "a's token 6"),
     },
     "slot-has-one-owner": {
+        "a place": Case(hosted(place(owners=())), hosted(place("tree", "1")), "host place 0", "owned by nobody", "one owner"),
         "two": Case(step(world(slot(1, owners=(Owner("free"), Owner("tree", "1"))))), step(world(slot(1))), "slot 1", "owned by free, tree 1", "one owner"),
         "none": Case(step(world(slot(1, owners=()))), step(world(slot(1, "request", "a"))), "slot 1", "owned by nobody", "one owner"),
     },
     "slots-conserved": {
+        "a place twice": Case(hosted(place(), host_free=(0, 0)), hosted(place(), host_free=(0,)), "host place 0", "2 times on the free list", "each of places 0..0 at most once"),
         "lost": Case(step(world(free_slots=(1, 2))), step(world(free_slots=(1, 2, 3))), "pool", "2 slots accounted for", "3"),
         "twice": Case(step(world(free_slots=(1, 2, 3, 3))), step(world()), "slot 3", "2 times on the free list", "each of slots 1..3 at most once"),
         "the reserved one": Case(step(world(free_slots=(0, 1, 2, 3))), step(world()), "slot 0", "1 times on the free list", "each of slots 1..3 at most once"),
         "tokens": Case(step(world(kv_free=63)), step(world()), "key-value tokens", "0 in the tree + 0 in requests + 63 free", "64"),
     },
     "cow-source-folded": {
+        "left the pool": Case(left(2), left(0), "slot 1", "left with 2 records pending", "write_pos 0"),
         "copied": Case(copied(2), copied(0), "slot 1", "copied with 2 records pending", "write_pos 0"),
         "to be copied": Case(step(world(slot(1, "tree", "1", 4, 2), request(slot=2, pending_cow=(1, 2)))), step(world(slot(1, "tree", "1", 6), request(slot=2, pending_cow=(1, 2)))), "slot 1", "copied with 2 records pending", "write_pos 0"),
     },
     "cow-source-pinned": {
+        "an offload without a lock": Case(moving("offload", 1, 0, None), moving("offload", 1, 0, 1), "node 1", "offload from 1 to 0, locked: no node", "a lock on node 1"),
+        "a load without a lock": Case(moving("load", 0, 2, None), moving("load", 0, 2, 1), "node 1", "load from 0 to 2, locked: no node", "a lock on node 1"),
+        "an offload of another slot": Case(moving("offload", 2, 0, 1), moving("offload", 1, 0, 1), "node 1", "offload from 2 to 0, locked: node 1", "a lock on node 1"),
         "no lock": Case(pinned(None), pinned(1), "request a", "copy source slot 1, locked: no node", "a lock on the node whose state is slot 1"),
         "a node that is gone": Case(pinned(4), pinned(1), "request a", "copy source slot 1, locked: no node", "a lock on the node whose state is slot 1"),
+    },
+    "ring-stays-home": {
+        "on the transfer list": Case(listed("transfer", "request a", "ring_d"), listed("transfer", "request a"), "request a", "ring_d listed", "temporal and conv_checkpoint only"),
+        "in an offload": Case(listed("offload", "node 1", "ring_k", "write_pos"), listed("offload", "node 1"), "node 1", "ring_k, write_pos listed", "temporal and conv_checkpoint only"),
     },
     "cow-once": {
         "twice": Case(step(running(slot(1, "request", "a", 6), copies=2)), step(running(slot(1, "request", "a", 6), copies=1)), "request a", "2 copies run, and none is recorded", "one copy, then none recorded"),
@@ -261,16 +336,25 @@ CASES: dict[str, dict[str, Case]] = {
     "cursor-in-range": {
         "full between steps": Case(step(running(slot(1, "request", "a", 2, 4))), step(running(slot(1, "request", "a", 3, 3))), "slot 1", "write_pos 4", "0..3"),
         "in the tree": Case(step(tree_of(slot(1, "tree", "1", 4, 2))), step(tree_of(slot(1, "tree", "1", 6))), "slot 1", "write_pos 2 in a tree-owned slot", "0"),
+        "full without an open window": Case(step(running(slot(1, "request", "a", 2, 4))), step(running(slot(1, "request", "a", 2, 4), drafts=(4, 5))), "slot 1", "write_pos 4", "0..3"),
         "another on the device": Case(step(running(slot(1, "request", "a", 4, 2, device_write_pos=1))), step(running(slot(1, "request", "a", 4, 2))), "slot 1", "write_pos 1 on the device", "2"),
     },
     "cursor-reset-on-reuse": {"kept": Case(reused(2), reused(0), "slot 1", "write_pos 2", "0")},
     "cursor-advances-once": {
         "twice": Case(decode_step(1, 3), decode_step(1, 2), "slot 1", "cursor moved by 2", "1"),
+        "rejected records stay": Case(window(3, 3, accepted(1)), window(3, 1, accepted(1)), "slot 1", "cursor moved by 0", "-2"),
+        "a record too many in a window": Case(window(0, 3, drafted(2)), window(0, 2, drafted(2)), "slot 1", "cursor moved by 3", "2"),
+        "one too many in a window opened and closed": Case(window(0, 2, drafted(3), accepted(1)), window(0, 1, drafted(3), accepted(1)), "slot 1", "cursor moved by 2", "1"),
         "a fold of too few": Case(decode_step(3, 0, StateFolded(1, 3, 6, False)), decode_step(3, 0, StateFolded(1, 4, 6, False)), "slot 1", "cursor moved by 0", "1"),
     },
     "tracked-means-folded": {
         "pending": Case(decode_step(1, 2, position=TRACK - 1), decode_step(1, 0, StateFolded(1, 2, 8, True), position=TRACK - 1), "request a", "temporal at 6, 2 pending", "temporal at 8, 0 pending"),
+        "past it inside a window": Case(tracked_inside(9), tracked_inside(8), "request a", "temporal at 9, conv at 9", "both at 8"),
+        "conv past it inside a window": Case(tracked_inside(8, conv=fold(9)), tracked_inside(8), "request a", "temporal at 8, conv at 9", "both at 8"),
         "one token later it may be": Case(decode_step(2, 3, position=TRACK - 1), decode_step(2, 3, position=TRACK), "request a", "temporal at 5, 3 pending", "temporal at 8, 0 pending"),
+    },
+    "kept-as-sampled": {
+        "a wrong draft kept": Case(window(3, 3, accepted(3, (5, 9, 7))), window(3, 2, accepted(2, (5, 9, 7))), "request a", "token 7 is 6", "9"),
     },
     "locks-balanced": {
         "missing": Case(locked(0, 0), locked(1, 1), "node 1", "state lock 0, key-value lock 0", "1 and 1"),
@@ -290,6 +374,8 @@ CASES: dict[str, dict[str, Case]] = {
         "moved state": Case(step(world(slot(1, "tree", "2", 6), node(2, 3, 1)), before=tree_of(slot(1, "tree", "1", 6))), step(tree_of(slot(1, "tree", "1", 6))), "node 2", "slot 1 under a key of 3", "its key of 6"),
     },
     "written-before-published": {
+        "a load in flight": Case(moving("load", 0, 2, 1, state=2), moving("load", 0, 2, 1), "node 1", "slot 2 is filled by a load that has not arrived", "a copy that has arrived"),
+        "an offload in flight": Case(moving("offload", 1, 0, 1, held=place("tree", "1")), moving("offload", 1, 0, 1), "host place 0", "host place 0 is filled by an offload that has not arrived", "a copy that has arrived"),
         "executed only": Case(step(in_flight(5)), step(in_flight(6)), "node 1", "slot 1 is written by step 3, which has executed", "a committed step"),
         "scheduled only": Case(step(in_flight(None, 1)), step(in_flight(None, 2)), "node 1", "slot 1 is written by step 3, which is only scheduled", "a committed step"),
     },
@@ -308,6 +394,7 @@ CASES: dict[str, dict[str, Case]] = {
     },
     "step-writes-its-rows": {
         "in a whole step": Case(step_beside(Forward(("a",)), 4), step_beside(Forward(("a",)), 3), "slot 2", "temporal 3 -> 4, conv 3 -> 4, conv_checkpoint 3 -> 4", "unchanged"),
+        "in a draft": Case(step_beside(Draft((("a", 2, 1),)), 4), step_beside(Draft((("a", 2, 1),)), 3), "slot 2", "temporal 3 -> 4, conv 3 -> 4, conv_checkpoint 3 -> 4", "unchanged"),
         "in an execute": Case(step_beside(Execute(), 4), step_beside(Execute(), 3), "slot 2", "temporal 3 -> 4, conv 3 -> 4, conv_checkpoint 3 -> 4", "unchanged"),
     },
     "padding-inert": {
@@ -358,22 +445,24 @@ def test_it_is_found_too_when_everything_is_named_as_changed(invariant: str, cas
     everything = Changed(
         frozenset(range(4)), frozenset(n.id for n in broken.after.nodes), frozenset({"a", "b"})
     )
-    assert violations(invariant, replace(broken, changed=everything)) == violations(invariant, broken)
+    places = {name: (*getattr(broken.before, name),) for name in ("host_places", "peer_places")}
+    named = replace(broken, changed=everything, before=replace(broken.before, **places))  # other objects
+    assert violations(invariant, named) == violations(invariant, broken)
 
 
 @pytest.mark.parametrize(
     ("capabilities", "absent"),
     [
-        (Capabilities(replayssm=True, numeric=True, witness=True), set()),
+        (Capabilities(replayssm=True, numeric=True, witness=True, speculation=True), set()),
         (
             Capabilities(replayssm=False, numeric=True, witness=True),
             {
                 *("ring-owned", "cow-source-folded", "cursor-in-range", "cursor-reset-on-reuse"),
-                *("cursor-advances-once", "tracked-means-folded"),
+                *("cursor-advances-once", "tracked-means-folded", "kept-as-sampled", "ring-stays-home"),
             },
         ),
         (
-            Capabilities(replayssm=True, numeric=False, witness=False),
+            Capabilities(replayssm=True, numeric=False, witness=False, speculation=True),
             {"state-matches-oracle", "warm-equals-cold", "tensors-testify", "padding-inert"},
         ),
     ],

@@ -14,6 +14,7 @@ from replaylife.lifecycle.actions import (
     Admit,
     Checkpoint,
     Commit,
+    Draft,
     EvictKv,
     EvictStates,
     Execute,
@@ -24,6 +25,7 @@ from replaylife.lifecycle.actions import (
     Probe,
     Retract,
     Schedule,
+    Verify,
 )
 from replaylife.lifecycle.config import CacheConfig
 from replaylife.lifecycle.protocol import ActionRefused
@@ -59,6 +61,26 @@ def impossible(snapshot: Snapshot, cache: CacheConfig) -> Iterator[tuple[str, Ac
         yield from _of_waiting(view, cache) if view.scheduled < view.prompt_len else _of_ready(view, snapshot)
     yield from _of_batches(snapshot, cache, live)
     yield from _of_flight(snapshot, cache, live)
+    yield from _of_windows(snapshot, cache, live)
+
+
+def _of_windows(
+    snapshot: Snapshot, cache: CacheConfig, live: list[RequestView]
+) -> Iterator[tuple[str, Action]]:
+    yield "verify nobody", Verify(())
+    yield "verify a stranger", Verify(((NOBODY, 1, 1),))
+    for view in live:
+        if view.scheduled < view.prompt_len:
+            yield "verify before prefill", Draft(((view.id, 1, 1),))
+            continue
+        yield "verify more than the ring holds", Verify(((view.id, cache.ring_length + 1, 1),))
+        yield "keep more than the window", Draft(((view.id, 2, 3),))
+        yield "keep nothing", Verify(((view.id, 2, 0),))
+        yield "verify one request twice", Draft(((view.id, 1, 1), (view.id, 1, 1)))
+        if snapshot.in_flight:
+            yield "verify with steps in flight", Verify(((view.id, 1, 1),))
+        if any(other.drafts for other in snapshot.requests):
+            yield "schedule while a window is open", Schedule((view.id,))
 
 
 def _of_closing(view: RequestView) -> Iterator[tuple[str, Action]]:
@@ -145,6 +167,8 @@ KINDS = {
     *(f"prefill {what}" for what in ("more than is left", "nothing", "less than nothing")),
     *(f"schedule a chunk of {what}" for what in ("more than is left", "nothing", "less than nothing")),
     *(f"{of} before prefill" for of in ("forward", "schedule", "Checkpoint", "Finish", "Flush")),
+    *("verify nobody", "verify a stranger", "verify before prefill", "verify more than the ring holds"),
+    *("keep more than the window", "keep nothing", "verify one request twice", "verify with steps in flight"),
     *("prefill after prefill", "forward one request twice", "forward with a stranger"),
     *("decode and prefill one request", "pad to fewer rows than there are"),
     *(
@@ -155,23 +179,26 @@ KINDS = {
 }
 WITHOUT_TOKENS = {"forward without tokens", "schedule without tokens"}  # few enough requests get that far
 WITHOUT_OVERLAP = {"schedule without overlap"}
-WITH_OVERLAP = {
-    *("a third step in flight", "commit before execute", "forward with steps in flight"),
+WITH_OVERLAP = {"a third step in flight", "commit before execute"}
+IN_FLIGHT = {  # without overlap only an open window is, and what happens in one is up to chance
+    "forward with steps in flight",
     *(f"{of} what has ended" for of in ("Checkpoint", "Finish", "Flush", "Retract", "Abort")),
     *("prefill what has ended", "schedule what has ended", "schedule a chunk of what has ended"),
     *("Flush with a step in flight", "Checkpoint with a step in flight"),
 }
+PREFILL_IN_FLIGHT = "prefill with steps in flight"
+OPEN = "schedule while a window is open"
 WITH_BLOCKS = {"prefill off the block boundary", "schedule off the block boundary"}
 WITH_A_GRAPH = {"pad to more rows than the graph has", "more rows than the graph has"}
 
 
 def kinds_for(cache: CacheConfig) -> set[str]:
     """The kinds of illegal actions that a combination must have offered."""
-    kinds = KINDS | (WITH_OVERLAP if cache.overlap else WITHOUT_OVERLAP)
+    kinds = KINDS | (WITH_OVERLAP | IN_FLIGHT if cache.overlap else WITHOUT_OVERLAP)
     if cache.strategy == "align":
         kinds |= WITH_BLOCKS
     elif cache.overlap:
-        kinds |= {"prefill with steps in flight"}
+        kinds |= {PREFILL_IN_FLIGHT}
     if cache.strategy != "no_buffer":
         kinds |= {"Checkpoint off the grid"}
     elif not cache.overlap and cache.graph_rows is None:
@@ -194,7 +221,7 @@ def test_every_refused_action_leaves_the_world_as_it_was(policy: CacheConfig) ->
                 counts[kind] += 1
             assert world_of(walk.engine) == before  # type: ignore[arg-type]
     required = kinds_for(policy)
-    assert required <= set(counts) <= required | WITHOUT_TOKENS
+    assert required <= set(counts) <= required | WITHOUT_TOKENS | IN_FLIGHT | {PREFILL_IN_FLIGHT, OPEN}
     assert {kind: counts[kind] for kind in required if counts[kind] < 3} == {}
 
 
@@ -206,7 +233,7 @@ def test_the_comparison_sees_what_an_applied_action_changes() -> None:
         assert after != before, taken.transition.action
         applied[type(taken.transition.action).__name__] += 1
         before = after
-    assert len(applied) == 11
+    assert len(applied) == 14
 
 
 @pytest.mark.parametrize(

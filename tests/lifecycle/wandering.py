@@ -6,7 +6,17 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from replaylife.lifecycle.actions import Abort, Commit, EvictKv, EvictStates, Execute, Finish
+from replaylife.lifecycle.actions import (
+    Abort,
+    AbortCopy,
+    Cancel,
+    Commit,
+    EvictHost,
+    EvictKv,
+    EvictStates,
+    Execute,
+    Finish,
+)
 from replaylife.lifecycle.config import CacheConfig, EngineConfig, ModelConfig
 from replaylife.lifecycle.factory import EngineFactory
 from replaylife.lifecycle.faults import FAULTS
@@ -54,6 +64,11 @@ MORE_POLICIES = [
     *(replace(cache, track="fold-only") for cache in list(STRATEGIES.values())[1:]),
 ]
 
+# With places outside the pool: host memory, and another pool to transfer to.
+WITH_PLACES = [
+    replace(cache, host_slots=3, peer_slots=2) for cache in COMBINATIONS if cache.graph_rows is None
+]
+
 
 def name_of(cache: CacheConfig) -> str:
     words = [
@@ -63,6 +78,7 @@ def name_of(cache: CacheConfig) -> str:
         "fold" if cache.finish == "fold" else "",
         "" if cache.track == "snapshot" else cache.track,
         "" if cache.replayssm else "off",
+        "places" if cache.host_slots else "",
     ]
     return ", ".join(word for word in words if word)
 
@@ -78,6 +94,8 @@ def cache_for(fault: str) -> CacheConfig:
         track=shown.track,
         overlap=shown.overlap,
         graph_rows=shown.graph_rows,
+        host_slots=3 if shown.host_slots else 0,
+        peer_slots=2 if shown.peer_slots else 0,
     )
 
 
@@ -124,8 +142,10 @@ class Stroll:
         )
 
     def wind_up(self) -> Snapshot:
-        """End every request, take every step to its commit, evict everything, and return what is left."""
+        """End all copies, requests and steps in flight, evict everything, and return what is left."""
         engine = self.walk.engine
+        for copy in engine.snapshot().copies:
+            self._apply(AbortCopy(copy.of))
         for view in engine.snapshot().requests:
             if view.phase != "closing":
                 ready = view.committed >= view.prompt_len
@@ -134,6 +154,10 @@ class Stroll:
             if any(step.executed_at is None for step in flight):
                 self._apply(Execute())
             self._apply(Commit())
+        for waiting in engine.snapshot().waiting:
+            self._apply(Cancel(waiting.id))
+        if engine.snapshot().host_places:
+            self._apply(EvictHost(10_000))
         self._apply(EvictStates(10_000))
         self._apply(EvictKv(1_000_000))
         return engine.snapshot()

@@ -12,6 +12,7 @@ class Record:
     state: int | None
     recency: int
     holds: int = 0
+    host: int | None = None
 
 
 class Twin:
@@ -75,7 +76,8 @@ class Twin:
             record = self.records.get(key[:n])
             if record is None:
                 continue
-            if record.state is not None or self.kv_lock(key[:n]) or self.below(key[:n]):
+            kept = record.state is not None or record.host is not None
+            if kept or self.kv_lock(key[:n]) or self.below(key[:n]):
                 break
             del self.records[key[:n]]
             removed.append(key[:n])
@@ -89,14 +91,14 @@ class Twin:
                 break
             key = min(may_go, key=lambda k: self.records[k].recency)
             slots.append(self.give_up(key))
-            if self.below(key) or self.kv_lock(key):
+            if self.below(key) or self.kv_lock(key) or self.records[key].host is not None:
                 tombstoned.append(key)
             else:
                 removed += self.remove(key)
         return slots, tombstoned, removed
 
-    def evict_kv(self, tokens: int) -> tuple[list[int], list[Tokens], list[Tokens]]:
-        slots, removed = [], []
+    def evict_kv(self, tokens: int) -> tuple[list[int], list[Tokens], list[Tokens], list[int]]:
+        slots, removed, hosts = [], [], []
         before = self.kv_tokens()
         while before - self.kv_tokens() < tokens:
             may_go = [k for k in self.records if not self.below(k) and self.kv_lock(k) == 0]
@@ -105,8 +107,43 @@ class Twin:
             key = min(may_go, key=lambda k: self.records[k].recency)
             if self.records[key].state is not None:
                 slots.append(self.give_up(key))
+            hosts += self.take_host(key)
             removed += self.remove(key)
-        return slots, [], removed
+        return slots, [], removed, hosts
+
+    def take_host(self, key: Tokens) -> list[int]:
+        host, self.records[key].host = self.records[key].host, None
+        return [] if host is None else [host]
+
+    def host_key(self, key: Tokens, limit: int, beyond: int) -> Tokens | None:
+        carriers = [k for k, r in self.records.items() if r.host is not None and beyond < len(k) <= limit]
+        return max((k for k in carriers if key[: len(k)] == k), key=len, default=None)
+
+    def evict_hosts(self, count: int) -> tuple[list[int], list[Tokens]]:
+        hosts, removed = [], []
+        may_go = [k for k, r in self.records.items() if r.host is not None and r.holds == 0]
+        for key in sorted(may_go, key=lambda k: self.records[k].recency)[:count]:
+            hosts += self.take_host(key)
+            if self.records[key].state is None and not self.below(key) and not self.kv_lock(key):
+                removed += self.remove(key)
+        return hosts, removed
+
+    def release_branch(self, key: Tokens) -> tuple[list[int], list[int], list[Tokens]]:
+        slots, hosts, removed = [], [], []
+        for n in range(len(key), 0, -self.page):
+            at = key[:n]
+            inside = any(k[: len(at)] == at for k in self.below(at))
+            if at not in self.records:
+                if inside:
+                    break  # the key ends, or parts, inside an edge: what is above has children
+                continue
+            if inside or self.kv_lock(at):
+                break
+            slots += [] if self.records[at].state is None else [self.give_up(at)]
+            hosts += self.take_host(at)
+            removed.append(at)
+            del self.records[at]
+        return slots, hosts, removed
 
     def give_up(self, key: Tokens) -> int:
         slot = self.records[key].state

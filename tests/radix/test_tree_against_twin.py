@@ -22,7 +22,8 @@ def _view(node: Node) -> tuple[Any, ...]:
     assert node.parent is not None
     children = tuple(child.id for child in node.children.values())
     locks = (node.state_lock, node.kv_lock)
-    return node.id, node.key(), node.parent.id, node.edge, node.state, locks, node.recency, children
+    states = (node.state, node.host)
+    return node.id, node.key(), node.parent.id, node.edge, states, locks, node.recency, children
 
 
 def _dump(tree: RadixTree) -> tuple[Any, ...]:
@@ -89,7 +90,9 @@ class _Machine(RuleBasedStateMachine):
     def match(self, word: list[int], tail: int, cut: int) -> None:
         key = self.key_of(word) + (1,) * tail
         limit = max(0, len(key) - cut)
-        kv_len, kv_node, state_len, state_node = self.tree.match(key, limit if cut else None)
+        kv_len, kv_node, state_len, state_node, host_node = self.tree.match(key, limit if cut else None)
+        on_host = self.twin.host_key(key, limit, state_len)
+        assert (None if host_node is None else host_node.key()) == on_host
         assert kv_len == self.twin.kv_len(key, limit)
         assert kv_node.key() == self.twin.kv_owner(key[:kv_len])
         expected = self.twin.state_key(key, limit)
@@ -121,7 +124,7 @@ class _Machine(RuleBasedStateMachine):
     def evict_states(self, count: int) -> None:
         keys = {node.id: node.key() for node in self.tree.nodes()}
         before = self.twin.kv_tokens()
-        slots, kv_tokens, tombstoned, removed = self.tree.evict_states(count)
+        slots, kv_tokens, tombstoned, removed, _ = self.tree.evict_states(count)
         found = (list(slots), [keys[i] for i in tombstoned], [keys[i] for i in removed])
         assert found == self.twin.evict_states(count)
         assert kv_tokens == before - self.twin.kv_tokens()
@@ -132,11 +135,41 @@ class _Machine(RuleBasedStateMachine):
     def evict_kv(self, tokens: int) -> None:
         keys = {node.id: node.key() for node in self.tree.nodes()}
         before = self.twin.kv_tokens()
-        slots, kv_tokens, tombstoned, removed = self.tree.evict_kv(tokens)
-        found = (list(slots), [keys[i] for i in tombstoned], [keys[i] for i in removed])
+        slots, kv_tokens, tombstoned, removed, hosts = self.tree.evict_kv(tokens)
+        found = (list(slots), [keys[i] for i in tombstoned], [keys[i] for i in removed], list(hosts))
         assert found == self.twin.evict_kv(tokens)
         assert kv_tokens == before - self.twin.kv_tokens()
         self.ran["kv eviction"] += len(removed)
+
+    @precondition(
+        lambda self: any(r.state is not None and r.host is None for r in self.twin.records.values())
+    )
+    @rule(which=st.integers(0, 999))
+    def attach_host(self, which: int) -> None:
+        nodes = [node for node in self.tree.nodes() if node.state is not None and node.host is None]
+        node, place = nodes[which % len(nodes)], self.next_slot
+        self.next_slot += 1
+        self.tree.attach_host(node, place)
+        self.twin.records[node.key()].host = place
+        self.ran["host copy"] += 1
+
+    @rule(count=st.integers(0, 2))
+    def evict_hosts(self, count: int) -> None:
+        keys = {node.id: node.key() for node in self.tree.nodes()}
+        slots, _, tombstoned, removed, hosts = self.tree.evict_hosts(count)
+        assert (slots, tombstoned) == ((), ())
+        assert (list(hosts), [keys[i] for i in removed]) == self.twin.evict_hosts(count)
+        self.ran["host eviction"] += len(hosts)
+
+    @rule(word=_words.filter(bool), often=st.integers(0, 2))
+    def release_branch(self, word: list[int], often: int) -> None:
+        if often == 1:
+            return
+        keys = {node.id: node.key() for node in self.tree.nodes()}
+        slots, _, _, removed, hosts = self.tree.release_branch(self.key_of(word))
+        found = (list(slots), list(hosts), [keys[i] for i in removed])
+        assert found == self.twin.release_branch(self.key_of(word))
+        self.ran["release"] += len(removed)
 
     @rule(go=st.integers(0, 4))
     def clone(self, go: int) -> None:
@@ -163,10 +196,18 @@ class _Machine(RuleBasedStateMachine):
             assert node.parent is not None
             assert node.parent.key() == twin.parent(node.key())
             assert (node.state, node.state_lock) == (record.state, record.holds)
+            assert node.host == record.host
             assert node.kv_lock == twin.kv_lock(node.key())
             assert node.key_len == len(node.key())
         records = [twin.records[node.key()] for node in nodes]
         assert _ranks([node.recency for node in nodes]) == _ranks([record.recency for record in records])
+        carriers = {node.key(): node.host for node in self.tree.host_nodes()}
+        assert carriers == {k: r.host for k, r in twin.records.items() if r.host is not None}
+        for key in carriers:
+            met = self.tree.match(key)
+            beyond = twin.host_key(key, len(key), met.state_len)
+            assert (None if met.host_node is None else met.host_node.key()) == beyond
+            self.ran["host hit"] += beyond is not None
         by_use = sorted((r for r in records if r.state is not None), key=lambda r: r.recency)
         assert [node.state for node in self.tree.lru_states()] == [r.state for r in by_use]
         assert (self.tree.num_kv_tokens, self.tree.num_states) == (twin.kv_tokens(), len(by_use))
@@ -210,7 +251,7 @@ def _machine_for(tree: type[RadixTree]) -> type[_Machine]:
 
 def test_the_tree_does_what_its_naive_twin_does() -> None:
     machine = _machine_for(RadixTree)
-    run_machine(machine, settings=_settings(300))
+    run_machine(machine, settings=_settings(400))
     for page in (1, 2, 4):
         assert machine.ran[f"page {page}"] >= 50, machine.ran
     for event in (
@@ -223,8 +264,12 @@ def test_the_tree_does_what_its_naive_twin_does() -> None:
         "removal",
         "kv eviction",
         "clone",
+        "host copy",
+        "host hit",
     ):
-        assert machine.ran[event] >= 100, machine.ran
+        assert machine.ran[event] >= 60, machine.ran
+    for rarer in ("host eviction", "release"):
+        assert machine.ran[rarer] >= 20, machine.ran
 
 
 @pytest.mark.parametrize("tree", FAULTY, ids=lambda tree: tree.__name__)

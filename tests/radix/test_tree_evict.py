@@ -15,7 +15,7 @@ def _chain() -> tuple[RadixTree, Node, Node]:
 
 def test_a_state_on_an_inner_node_leaves_a_tombstone_with_its_kv() -> None:
     tree, upper, _ = _chain()
-    assert tree.evict_states(1) == ((7,), 0, (upper.id,), ())
+    assert tree.evict_states(1) == ((7,), 0, (upper.id,), (), ())
     assert (upper.state, tree.num_states, tree.num_kv_tokens) == (None, 1, 5)
     assert tree.match((1, 2)).kv_len == 2
 
@@ -23,14 +23,14 @@ def test_a_state_on_an_inner_node_leaves_a_tombstone_with_its_kv() -> None:
 def test_a_leaf_goes_with_its_state_and_its_kv() -> None:
     tree, upper, lower = _chain()
     tree.refresh(upper)
-    assert tree.evict_states(1) == ((8,), 3, (), (lower.id,))
+    assert tree.evict_states(1) == ((8,), 3, (), (lower.id,), ())
     assert (tree.num_states, tree.num_kv_tokens) == (1, 2)
 
 
 def test_a_parent_left_without_state_and_children_goes_with_the_leaf() -> None:
     tree, upper, lower = _chain()
     tree.evict_states(1)
-    assert tree.evict_states(1) == ((8,), 5, (), (lower.id, upper.id))
+    assert tree.evict_states(1) == ((8,), 5, (), (lower.id, upper.id), ())
     assert list(tree.nodes()) == []
 
 
@@ -61,7 +61,7 @@ def test_a_parent_that_is_locked_stays_when_its_leaf_goes() -> None:
 
 def test_one_call_may_make_a_tombstone_and_then_remove_it() -> None:
     tree, upper, lower = _chain()
-    assert tree.evict_states(2) == ((7, 8), 5, (upper.id,), (lower.id, upper.id))
+    assert tree.evict_states(2) == ((7, 8), 5, (upper.id,), (lower.id, upper.id), ())
 
 
 def test_states_go_in_order_of_use() -> None:
@@ -92,13 +92,13 @@ def test_a_lock_below_does_not_keep_the_state_above() -> None:
 def test_more_states_than_there_are_is_all_of_them() -> None:
     tree, _, _ = _chain()
     assert tree.evict_states(99).slots == (7, 8)
-    assert tree.evict_states(99) == ((), 0, (), ())
+    assert tree.evict_states(99) == ((), 0, (), (), ())
 
 
 def test_nothing_asked_is_nothing_taken() -> None:
     tree, _, _ = _chain()
-    assert tree.evict_states(0) == ((), 0, (), ())
-    assert tree.evict_kv(0) == ((), 0, (), ())
+    assert tree.evict_states(0) == ((), 0, (), (), ())
+    assert tree.evict_kv(0) == ((), 0, (), (), ())
     assert (tree.num_states, tree.num_kv_tokens) == (2, 5)
 
 
@@ -114,7 +114,7 @@ def test_kv_goes_leaf_by_leaf_least_recently_used_first_with_the_states() -> Non
     for key, slot in (((1, 2), 1), ((3, 4), 2), ((5, 6), 3)):
         tree.insert(key, slot)
     tree.refresh(tree.match((1, 2)).kv_node)
-    assert tree.evict_kv(3) == ((2, 3), 4, (), (2, 3))
+    assert tree.evict_kv(3) == ((2, 3), 4, (), (2, 3), ())
     assert [node.state for node in tree.nodes()] == [1]
 
 
@@ -125,7 +125,7 @@ def test_kv_stops_at_the_first_leaf_that_frees_enough() -> None:
 
 def test_kv_of_an_older_inner_node_goes_after_the_leaf_below_it() -> None:
     tree, upper, lower = _chain()
-    assert tree.evict_kv(4) == ((8, 7), 5, (), (lower.id, upper.id))
+    assert tree.evict_kv(4) == ((8, 7), 5, (), (lower.id, upper.id), ())
 
 
 def test_kv_of_a_parent_that_becomes_a_leaf_goes_in_its_own_order() -> None:
@@ -139,7 +139,7 @@ def test_kv_of_a_locked_leaf_is_passed_over_and_can_go_once_unlocked() -> None:
     tree, upper, lower = _chain()
     other = tree.insert((9, 9), 9).node
     tree.lock(lower)
-    assert tree.evict_kv(99) == ((9,), 2, (), (other.id,))
+    assert tree.evict_kv(99) == ((9,), 2, (), (other.id,), ())
     tree.unlock(lower)
     assert tree.evict_kv(99).removed == (lower.id, upper.id)
 
@@ -147,7 +147,7 @@ def test_kv_of_a_locked_leaf_is_passed_over_and_can_go_once_unlocked() -> None:
 def test_kv_without_a_state_goes_too() -> None:
     tree = RadixTree()
     tree.insert((1, 2), None)
-    assert tree.evict_kv(1) == ((), 2, (), (1,))
+    assert tree.evict_kv(1) == ((), 2, (), (1,), ())
 
 
 def test_an_eviction_that_ignores_locks_is_one_method_away() -> None:

@@ -20,7 +20,7 @@ def _chain() -> RadixTree:
 
 def test_an_empty_tree_matches_nothing_at_the_root() -> None:
     tree = RadixTree()
-    assert tree.match((1, 2)) == (0, tree.root, 0, None)
+    assert tree.match((1, 2)) == (0, tree.root, 0, None, None)
 
 
 def test_a_whole_key_is_matched_with_its_state() -> None:
@@ -61,7 +61,7 @@ def test_the_limit_keeps_a_state_that_lies_beyond_it_out() -> None:
 
 def test_a_limit_of_nothing_matches_nothing() -> None:
     tree = _chain()
-    assert tree.match((1, 2, 3), limit=0) == (0, tree.root, 0, None)
+    assert tree.match((1, 2, 3), limit=0) == (0, tree.root, 0, None, None)
 
 
 def test_a_negative_limit_is_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ from click.testing import CliRunner
 
 from replaylife.cli import main
 from replaylife.cli.program import COMMANDS
+from replaylife.lifecycle.faults.mechanisms import Mechanism, mechanisms
 from replaylife.lifecycle.scenario.schema import ScenarioFile
 from replaylife.reference import entries
 
@@ -37,14 +39,50 @@ def faults() -> Iterator[str]:
             f"**{e.title}.** {e.mechanism}",
             _ids(e.ledger, "invariants.md"),
             _ids(e.numeric, "invariants.md"),
+            e.damage,
             f"[{e.scenario}](../scenarios/{e.scenario}.yaml)",
             f"[{e.source.split('github.com/')[1]}]({e.source})",
         ]
         for e in entries("fault")
     ]
     yield from _table(
-        ["id", "what goes wrong", "from positions", "from tensors", "scenario", "reported"], rows
+        ["id", "what goes wrong", "from positions", "from tensors", "damage", "scenario", "reported"], rows
     )
+
+
+def catalogue() -> Iterator[str]:
+    """One line per mechanism, and how many there are of each outcome."""
+    known = mechanisms().values()
+    counts = Counter(mechanism.outcome for mechanism in known)
+    said = [f"{counts[outcome]} {words}" for outcome, words in COUNTED.items() if counts[outcome]]
+    yield f"{len(known)} mechanisms: {', '.join(said)}."
+    yield ""
+    rows = [[_reports(m), f"{m.title}.", _becomes(m)] for m in known]
+    yield from _table(["reported", "what goes wrong", "here"], rows)
+
+
+COUNTED = {
+    "faults": "are seeded faults",
+    "needs": "need what the engine does not have yet",
+    "silent": "break no rule of the lifecycle",
+    "outside": "are outside of the model",
+}
+
+
+def _reports(mechanism: Mechanism) -> str:
+    first, *further = mechanism.sources
+    links = [f"[{mechanism.id}]({first})", *(f"[{url.rpartition('/')[2]}]({url})" for url in further)]
+    return ", ".join(links)
+
+
+def _becomes(mechanism: Mechanism) -> str:
+    says = {
+        "faults": _ids(mechanism.faults, "faults.md"),
+        "needs": f"needs {mechanism.needs}; the fault will replace {mechanism.fault}",
+        "silent": f"silent: {mechanism.silent}",
+        "outside": f"not expressible: {mechanism.outside}",
+    }[mechanism.outcome]
+    return f"{says} ({mechanism.note})" if mechanism.note else says
 
 
 def invariants() -> Iterator[str]:
@@ -155,6 +193,7 @@ def _type(field: dict[str, Any]) -> str:
 
 PARTS = {
     "faults": faults,
+    "catalogue": catalogue,
     "invariants": invariants,
     "library": library,
     "commands": commands,

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from replaylife.cli import check as check_command
+from replaylife.cli import reading
 from replaylife.lifecycle.trace.writer import TraceWriter
 
 from .command import FAULT, SHORT, invoke, objects, python, run, spawn
@@ -267,13 +268,13 @@ def test_what_a_trace_says_cannot_steer_the_terminal() -> None:
 
 def test_a_large_trace_gets_a_bar_on_a_terminal_and_none_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     record()
-    monkeypatch.setattr(check_command, "LARGE", 1000)
+    monkeypatch.setattr(reading, "LARGE", 1000)
     assert invoke("check", "t.jsonl").stderr == ""
     monkeypatch.setenv("FORCE_COLOR", "1")
     shown = invoke("check", "t.jsonl")
     assert shown.exit_code == 0
     assert "kB" in shown.stderr
-    monkeypatch.setattr(check_command, "LARGE", 10**9)
+    monkeypatch.setattr(reading, "LARGE", 10**9)
     assert invoke("check", "t.jsonl").stderr == ""
 
 

@@ -48,7 +48,7 @@ def test_words_choose_what_has_all_of_them() -> None:
     assert "retract-keeps-cursor" not in chosen
     one = parsed(invoke("scenarios", "kda", "--format", "json"))
     assert isinstance(one, list)
-    assert [entry["id"] for entry in one] == ["kda-multiturn"]
+    assert [entry["id"] for entry in one] == ["kda-multiturn", "track-never-written"]
 
 
 def test_words_that_nothing_has_are_an_error() -> None:
@@ -92,7 +92,7 @@ def test_an_invariant_names_exactly_the_faults_that_trip_it() -> None:
     assert isinstance(document, dict)
     (meaning,) = document["meanings"]
     assert meaning["tripped_by"] == [f.id for f in FAULTS.values() if "ring-owned" in f.ledger]
-    assert meaning["scenario"] == "cursor-advances-per-layer", "the shortest of theirs"
+    assert meaning["scenario"] == "phantom-record-per-window", "the shortest of theirs"
 
 
 @pytest.mark.parametrize("kind", ["fault", "invariant"])
@@ -159,7 +159,7 @@ def completed(words: str, shell: str = "bash") -> list[str]:
 
 
 def test_commands_are_completed() -> None:
-    assert completed("replaylife ex") == ["plain,explain"]
+    assert completed("replaylife expla") == ["plain,explain"]
     assert completed("replaylife zz") == []
 
 

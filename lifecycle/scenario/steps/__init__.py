@@ -11,6 +11,8 @@ FILES = (
     "prefill",
     "decode",
     "batch",
+    "verify",
+    "draft",
     "schedule",
     "execute",
     "commit",
@@ -24,6 +26,8 @@ FILES = (
     "abort",
     "evict",
     "match",
+    "copies",
+    "leave",
     "expect",
 )
 STEPS: dict[str, type[StepBody]] = {kind.key: kind for kind in classes(__name__, FILES, StepBody)}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Evict(StepBody):
-    """Evict the least recently used: so many states, or leaves until so many tokens are freed."""
+    """Evict the least recently used: states, copies in host memory, or leaves until tokens are freed."""
 
     key: ClassVar[str] = "evict"
 
@@ -24,16 +24,20 @@ class Evict(StepBody):
     """How many states; their nodes keep the key-value (tombstones)."""
     kv_tokens: Tokens | None = None
     """How many key-value tokens at least, by removing leaves."""
+    host: Tokens | None = None
+    """How many copies in host memory."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Evict:
-        if (self.states is None) == (self.kv_tokens is None):
-            raise ValueError("need exactly one of states, kv_tokens")
+        if sum(amount is not None for amount in (self.states, self.kv_tokens, self.host)) != 1:
+            raise ValueError("need exactly one of states, kv_tokens, host")
         return self
 
     def actions(self, scene: Scene) -> Iterator[actions.Action]:  # noqa: ARG002
-        """Evict one or the other."""
+        """Evict one of them."""
         if self.states is not None:
             yield actions.EvictStates(self.states)
         elif self.kv_tokens is not None:
             yield actions.EvictKv(self.kv_tokens)
+        elif self.host is not None:
+            yield actions.EvictHost(self.host)

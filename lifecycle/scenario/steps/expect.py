@@ -59,6 +59,10 @@ class Expect(StepBody):
     """write_pos of a running request's slot: records pending in its ring."""
     owner: dict[int, str] | None = None
     """Who holds a slot: `free`, `tree 3` (node 3), `request a`."""
+    host: dict[Count, str] | None = None
+    """Who holds a place in host memory: `free`, `tree 3` (a copy of node 3's state), `request a`."""
+    peer: dict[Count, str] | None = None
+    """Who holds a place in the other pool: `free`, `request a`, `copy request a` (in flight)."""
     free_slots: Count | None = None
     """Length of the free list."""
     rejected: list[Name] | None = None

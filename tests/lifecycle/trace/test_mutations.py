@@ -23,7 +23,7 @@ from .support import recorded
 MUTATIONS = int(os.environ.get("REPLAYLIFE_MUTATIONS", "300"))
 SOURCES = (
     "eviction-pressure", "finish-donates-full-length", "retract-and-resume", "replayssm-off",
-    "overlap-past-a-fold", "stamp-from-next-step", "branching",
+    "overlap-past-a-fold", "extra-buffer-multiturn", "branching",
 )  # fmt: skip
 ODD: tuple[Any, ...] = (
     None, True, -1, 0, 1, 7, 2**31, 2**63, 10**400, 1.5, "", "x", "turn1", "nan", "\x1b[31m", "\ud800",

@@ -16,20 +16,35 @@ from replaylife.lifecycle.snapshot import Transition
 from replaylife.lifecycle.trace.writer import TraceWriter
 
 from .support import HEADER, judged, lines_of, recorded, steps_of
-from .tampering import Tampering, both, change, event, event_of, flight, request, require_caught, slot
+from .tampering import (
+    Tampering,
+    both,
+    change,
+    event,
+    event_of,
+    flight,
+    request,
+    require_caught,
+    slot,
+    without,
+)
 
 CLEAN = (
     "extra-buffer-multiturn", "extra-buffer-lazy-multiturn", "align-multiturn", "branching",
     "overlap-multiturn", "overlap-past-a-fold", "mixed-batch", "graph-mode", "rejected-admission",
+    "verify-windows",
 )  # fmt: skip
 
 # A request with two track slots, 3 and 4. Step 7 is scheduled in 16 with slot 3 for its checkpoint, executed
 # in 20 and committed in 21, which stamps it 16.
 Stamping = partial(Tampering, scenario="stamp-from-next-step", without_its_faults=True)
-# The only track slot, 2, was stamped 8 in 5; a step without a checkpoint is scheduled in 6.
+# The only track slot, 4, was stamped 8 in 6; a step without a checkpoint is scheduled in 7.
 Stamped = partial(Tampering, scenario="stamp-kept-in-place", without_its_faults=True)
 # Request a finishes in 25 with step 9 in flight, which executes in 26 and commits in 27.
 Ending = partial(Tampering, scenario="overlap-past-a-fold")
+
+# Request a verifies windows in 3, 4, 5 (slot 1); with b it drafts in 9, which commits in 10.
+Window = partial(Tampering, scenario="verify-windows")
 
 
 @cache
@@ -76,9 +91,9 @@ TAMPERINGS = {
         request(stamps=[[3, [16, "aa"]]]), "request a", "stamps", at=20
     ),
     "a stamp grows without a committed step": Stamped(
-        request(stamps=[[2, [9, "aa"]]]), "request a", "stamps slot 2 at 9", at=6
+        request(stamps=[[4, [9, "aa"]]]), "request a", "stamps slot 4 at 9", at=7
     ),
-    "a stamp is lost": Stamped(request(stamps=[]), "request a", "stamps", at=8),
+    "a stamp is lost": Stamped(request(stamps=[]), "request a", "stamps", at=9),
     "a stamp is longer than the row that commits": Stamping(
         request(stamps=[[3, [17, "aa"]]]), "request a", "stamps slot 3 at 17", at=21
     ),
@@ -148,6 +163,45 @@ TAMPERINGS = {
     "a finish becomes an abort": Ending(aborted_instead, "request a", "Released as after Abort", at=27),
     "a finish claims the discarded token": Ending(
         event("Finished", committed=18), "request a", "Finished.committed 18", at=27
+    ),
+    "a window of other tokens": Window(
+        event("Drafted", tokens=[1, 2, 3, 4]), "request a", "tokens", at="Verify"
+    ),
+    "a window longer than asked for": Window(
+        event("Drafted", tokens=[1, 2, 3, 4, 5]), "step 2", "rows", at="Verify"
+    ),
+    "a window from elsewhere": Window(
+        event("Drafted", position=11), "request a", "Drafted from 11", at="Verify"
+    ),
+    "one token more is kept": Window(
+        event("Accepted", tokens=[1, 2, 3], sampled=[1, 2, 3]), "request a", "executed|committed", at="Verify"
+    ),
+    "other tokens are kept": Window(
+        event("Accepted", tokens=[1, 2]), "request a", "kept-as-sampled|token 12", at="Verify"
+    ),
+    "a window that nobody closes": Window(without("Accepted"), "Accepted", "requests none", at="Verify"),
+    "a window closed past its records": Window(
+        event("Accepted", cursor_after=3), "slot 1", "Accepted.cursor_after 3", at="Verify"
+    ),
+    "a window opened before its records": Window(
+        event("Drafted", cursor_before=1), "slot 1", "Drafted.cursor_before 1", at="Verify"
+    ),
+    "drafts left in a closed window": Window(
+        request(drafts=[5]), "request a", "drafts of 1 tokens", at="Verify"
+    ),
+    "drafts lost from an open one": Window(request(drafts=[]), "request a", "drafts of 0 tokens", at="Draft"),
+    "a checkpoint of other records": Window(
+        event("CheckpointFolded", records=5),
+        "slot 3",
+        "CheckpointFolded.length 16|temporal",
+        at="Verify",
+        nth=1,
+    ),
+    "a checkpoint that nobody wrote": Window(
+        without("CheckpointFolded"), "slot 3", "temporal", at="Verify", nth=1
+    ),
+    "rejected records stay": Window(
+        slot(1, write_pos=3, device_write_pos=3), "slot 1", "write_pos 3", at="Verify"
     ),
     "the grid changes": Tampering(change(grid=2), "engine", "grid", scenario="extra-buffer-multiturn"),
     "a match is longer than its node": Tampering(

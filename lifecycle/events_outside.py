@@ -1,0 +1,77 @@
+"""What happened to checkpoints outside the pool, and to requests that wait for their return."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+CopyKind: TypeAlias = Literal["offload", "load", "transfer", "backup", "restore"]
+PlaceKind: TypeAlias = Literal["host", "peer"]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyStarted:
+    """A copy of a checkpoint between a slot and a place outside the pool has begun; nothing is written yet.
+
+    ``of`` is ``node 4`` or ``request a``. ``offload`` and ``transfer`` go from slot ``src`` to place ``dst``,
+    ``load`` from place ``src`` to slot ``dst``. ``components`` are the tensors listed.
+    """
+
+    kind: CopyKind
+    of: str
+    src: int
+    dst: int
+    components: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFinished:
+    """A copy has arrived: ``dst`` covers ``[0, length)``. ``pending`` records were in the source's ring.
+
+    ``backup`` and ``restore`` are those of a retracted request, begun and finished in one action; ``place``
+    says where outside the pool the other end is. ``components`` are the tensors that went.
+    """
+
+    kind: CopyKind
+    of: str
+    src: int
+    dst: int
+    pending: int
+    length: int
+    components: tuple[str, ...]
+    place: PlaceKind = "host"
+
+
+@dataclass(frozen=True, slots=True)
+class CopyAborted:
+    """A copy in flight failed; nothing is claimed of it."""
+
+    kind: CopyKind
+    of: str
+    src: int
+    dst: int
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRefused:
+    """A copy could not begin: there is no place, or no slot, to copy to. Nothing is held for it."""
+
+    kind: CopyKind
+    of: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceFreed:
+    """A place outside the pool returned to its free list."""
+
+    place: PlaceKind
+    index: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """A request in the waiting queue went away."""
+
+    request: str
