@@ -226,3 +226,18 @@ def test_a_script_that_is_not_the_page_s_own_does_not_run(
     browser.open(planted)
     assert browser.run("return document.body.dataset.ready") == "yes"
     assert browser.run("return document.body.dataset.planted || 'no'") == "no"
+
+
+@needs_browser
+def test_a_windowed_page_says_what_is_not_on_it(browser: Browser, trace: Path, tmp_path: Path) -> None:
+    page = tmp_path / "windowed.html"
+    with book_of(trace) as book:
+        page.write_text(assemble(page_data(book, limit=40)), encoding="utf-8")
+    browser.open(page, "#step=5")
+    browser.press("right")
+    assert browser.step() == 19
+    assert "(steps 6..18 are not on this page)" in browser.text("#what")
+    assert "27 of 47 steps are left out" in browser.text("#notes")
+    browser.open(page, "#step=32")
+    assert browser.step() == 27
+    assert "step 32 is not on this page" in browser.text("#message")
