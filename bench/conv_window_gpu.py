@@ -6,8 +6,7 @@ Run: python bench/conv_window_gpu.py                             on a GPU
 One layer decodes 10 prompt tokens, folded each, then 20 tokens with a ring of 16, through
 ``causal_conv1d_update`` and ``fused_recurrent_linear_replayssm_decode``. The finish path cuts the key to the
 last fold, 26. The script says at which token temporal stands (against a run that folds every token) and which
-inputs are in the window, then decodes 13 more tokens from that pair and from one that stands at 26
-throughout.
+inputs are in the window, then decodes 13 more tokens from that pair and from one that is at 26 throughout.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 Run: python bench/sglang_budget.py
 
-Both numbers are SGLang's own: the bytes of a pool that was built, and ``mamba_cache_per_req`` times the
-slots.
+Both numbers are SGLang's own: the bytes of a pool that was built, and ``mamba_cache_per_req`` times slots.
 One linear-attention layer with 32 value heads and 16 key heads of 128 channels, bf16 state.
 """
 

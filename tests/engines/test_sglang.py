@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -16,7 +18,7 @@ from replaylife.lifecycle.config import CacheConfig, EngineConfig
 from replaylife.lifecycle.protocol import ActionRefused, CannotExpress
 from replaylife.playing import Result, play
 
-from .support import all_shipped, needs_sglang, shipped
+from .support import SCENARIOS, all_shipped, needs_sglang, shipped
 
 pytestmark = [needs_sglang, pytest.mark.filterwarnings("ignore")]  # theirs are not ours to mend
 CORES = ("sglang", "sglang-rust")
@@ -169,3 +171,17 @@ def test_two_engines_with_different_settings_live_side_by_side() -> None:
         engine.snapshot().slots[engine.snapshot().requests[0].slot or 0].write_pos for engine in engines
     ]
     assert cursors == [0, 2]
+
+
+def test_the_pytest_plugin_plays_on_it_and_skips_what_it_cannot_express() -> None:
+    files = [
+        str(SCENARIOS / f"{name}.yaml") for name in ("replayssm-off", "align-multiturn", "unlock-missing")
+    ]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files]
+    command += ["--replaylife-engine", "sglang"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=120, cwd=SCENARIOS.parent
+    )
+    assert "1 passed, 2 skipped" in done.stdout, done.stdout
+    assert "sglang cannot express this: strategy align" in done.stdout
+    assert "sglang cannot express this: it seeds unlock-missing" in done.stdout

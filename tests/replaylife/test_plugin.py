@@ -123,7 +123,11 @@ def test_the_junit_report_has_the_explanation(pytester: pytest.Pytester) -> None
     assert failure is not None
     assert "Contradiction with key-matches-state" in (failure.text or "")
     steps = {entry.get("name"): entry.get("value") for entry in cases["right"].iter("property")}
-    assert steps == {"replaylife_backend": "none", "replaylife_steps": "9"}
+    assert steps == {
+        "replaylife_engine": "reference",
+        "replaylife_backend": "none",
+        "replaylife_steps": "9",
+    }
 
 
 def test_scenarios_run_in_parallel(pytester: pytest.Pytester) -> None:
