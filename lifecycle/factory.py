@@ -105,4 +105,4 @@ class EngineFactory:
 
         if self.config.model.witness:
             return WitnessCompute(self.config, pool, tensors)
-        return NetworkCompute(self.config, tensors, tree, requests)
+        return NetworkCompute(self.config, tensors, tree, requests, pool.budget_bytes())

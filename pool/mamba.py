@@ -68,6 +68,10 @@ class MambaPool:
         twin.touched = set(self.touched)
         return twin
 
+    def budget_bytes(self) -> int:
+        """Return the bytes that a memory plan sets aside for the pool: every slot whole, its ring included."""
+        return self.shape.slots * self.shape.slot_bytes()
+
     # -- slots ---------------------------------------------------------------------------------------
 
     def alloc(self) -> int | None:

@@ -14,6 +14,7 @@ FILES = (
     "ownership",
     "tree",
     "steps",
+    "budget",
 )
 FAULTS: dict[str, Fault] = {fault.id: fault for fault in instances(__name__, FILES, Fault)}
 

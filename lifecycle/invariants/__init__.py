@@ -20,6 +20,7 @@ FILES = (
     "publishing",
     "tree",
     "numeric",
+    "budget",
 )
 INVARIANTS: dict[str, type[Invariant]] = {
     kind.id: kind
