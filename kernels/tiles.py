@@ -115,6 +115,10 @@ class TileTable:
         rings = [r for g, s, r in self._times if (g, s) == (key.gate, key.state) and r <= key.ring]
         return self._times[key.gate, key.state, max(rings)] if rings else []
 
+    def exact_times(self, key: Key) -> list[Times]:
+        """Measured times of exactly this ring length, by batch; empty where it was not measured."""
+        return self._times.get((key.gate, key.state, key.ring), [])
+
 
 def key_of(vector_gate: bool, ring: int, dtype: "torch.dtype") -> Key:
     """What the tiles of a launch depend on, batch apart."""

@@ -69,7 +69,7 @@ class MambaPool:
         return twin
 
     def budget_bytes(self) -> int:
-        """Return the bytes that a memory plan sets aside for the pool: every slot whole, its ring included."""
+        """Return the bytes that a memory plan sets aside for the pool: every slot, ring included."""
         return self.shape.slots * self.shape.slot_bytes()
 
     # -- slots ---------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ class Preset:
     """The recurrent layers of one public model.
 
     ``layers`` are those with a recurrent state, full attention not counted; ``heads`` the key heads, of
-    ``key_dim`` numbers each; ``value_heads`` of ``value_dim``. ``source`` is where the numbers were published.
+    ``key_dim`` numbers each; ``value_heads`` of ``value_dim``. ``source`` is where they were published.
     """
 
     name: str

@@ -19,9 +19,9 @@ BUDGET_FORGETS_RING = Fault(
     title="The memory plan counts the state and forgets the ring",
     source="https://github.com/sgl-project/sglang/issues/37066",
     mechanism=(
-        "A request is charged for its state and its convolution window. With ReplaySSM its slot also has a ring, "
-        "a second window and a cursor; the key-value pool is given those bytes as well, and the server runs out "
-        "of memory under load."
+        "A request is charged for its state and its convolution window. With ReplaySSM its slot also has a "
+        "ring, a second window and a cursor; the key-value pool is given those bytes as well, and the server "
+        "runs out of memory under load."
     ),
     right_value="bytes per slot of every tensor of the pool, ring included",
     scenario="budget-forgets-ring",

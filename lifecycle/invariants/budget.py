@@ -29,7 +29,7 @@ class BudgetCoversPool(Invariant):
                     measured.detail,
                     "the same number",
                     f"Let the memory plan and the pool be about the same slots: {measured.detail}.",
-                    f"They differ by {measured.error:.1%} of what is allocated, and whatever is planned to fill "
-                    "the rest of the memory was given those bytes too.",
+                    f"They differ by {measured.error:.1%} of what is allocated, and whatever is planned to "
+                    "fill the rest of the memory was given those bytes too.",
                     "Then the server runs out of memory when it fills up, or leaves some unused.",
                 )

@@ -27,8 +27,8 @@ class NetworkCompute:
     """The ordinary network over the pool's tensors, measured against the float64 oracle.
 
     Measured after each action: every node whose state or slot changed (against a fold of its key), every
-    running request that changed (checkpoint + ring against its executed tokens), and all new logits. After the
-    first action also the pool's bytes against ``budget_bytes``, what a memory plan sets aside for it.
+    running request that changed (checkpoint + ring against its executed tokens), and all new logits. After
+    the first action also the pool's bytes against ``budget_bytes``, what a memory plan sets aside for it.
     """
 
     def __init__(

@@ -28,6 +28,9 @@ COMMANDS = {
     "invariants": Entry("replaylife.cli.invariants", "List what must hold after every action."),
     "explain": Entry("replaylife.cli.explain", "Explain a fault, an invariant, a strategy or a scenario."),
     "size": Entry("replaylife.cli.size", "Say what a slot costs in bytes, and how many fit in a budget."),
+    "traffic": Entry(
+        "replaylife.cli.traffic", "Count the bytes of a decode step against L, and their least time."
+    ),
     "bench": Entry(
         "replaylife.cli.bench", "Compare decode kernels with those of other projects, and tune them."
     ),

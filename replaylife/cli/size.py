@@ -147,7 +147,8 @@ def details(preset: Preset, budget: Budget, memory: int | None) -> Iterator[str]
         yield f"  {name:16} {size:14,} bytes  {human(size):>11}  {size / slot:6.1%}"
     yield f"  {'one slot':16} {slot:14,} bytes  {human(slot):>11}"
     without = budget.ringless_slot_bytes
-    yield f"  {'without the ring':16} {without:14,} bytes  {human(without):>11}  a slot takes {slot / without - 1:.1%} more"
+    more = f"a slot takes {slot / without - 1:.1%} more"
+    yield f"  {'without the ring':16} {without:14,} bytes  {human(without):>11}  {more}"
     if not memory:
         return
     yield ""
@@ -155,6 +156,7 @@ def details(preset: Preset, budget: Budget, memory: int | None) -> Iterator[str]
     if shape.ring_length is None:
         return
     yield (
-        f"A formula without the ring promises {budget.ringless_slots:,}; they take {human(budget.ringless_bytes)}, "
-        f"{human(budget.overshoot)} ({budget.overshoot / memory:.1%}) more than there is."
+        f"A formula without the ring promises {budget.ringless_slots:,}; they take "
+        f"{human(budget.ringless_bytes)}, {human(budget.overshoot)} ({budget.overshoot / memory:.1%}) more than "
+        "there is."
     )
