@@ -2,8 +2,9 @@
 
 from replaylife.kernels.ring import Gates, Keys
 from replaylife.pool.allocator import KvBudget, SlotAllocator
-from replaylife.pool.ledger import EMPTY, Fold, Record
+from replaylife.pool.ledger import EMPTY, Fold, Record, RecordRun
 from replaylife.pool.mamba import Copied, Folded, MambaPool
+from replaylife.pool.runs import Runs
 from replaylife.pool.shape import BYTES, DType, Gate, PoolShape
 
 __all__ = [
@@ -20,5 +21,7 @@ __all__ = [
     "MambaPool",
     "PoolShape",
     "Record",
+    "RecordRun",
+    "Runs",
     "SlotAllocator",
 ]

@@ -192,7 +192,7 @@ class MambaPool:
 
     # -- what a forward has written ------------------------------------------------------------------
 
-    def absorb(self, slot: int, records: tuple[Record, ...]) -> None:
+    def absorb(self, slot: int, records: Sequence[Record]) -> None:
         """Book a prefill chunk: temporal and conv have absorbed it, and conv_checkpoint is set to conv."""
         self.ledger.absorb(slot, records, self.step)
         self.save_conv(slot)
