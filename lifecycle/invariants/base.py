@@ -56,7 +56,11 @@ def nodes_of(t: Transition) -> tuple[NodeView, ...]:
     if of is not t:
         ids, slots = t.changed.nodes, t.changed.slots
         untouched = not ids and t.after.nodes is t.before.nodes and not _tree_owns(t.after, slots)
-        nodes = () if untouched else tuple(node for node in t.after.nodes if node.id in ids or node.state in slots)
+        nodes = (
+            ()
+            if untouched
+            else tuple(node for node in t.after.nodes if node.id in ids or node.state in slots)
+        )
         _looked_at = (t, nodes)
     return nodes
 

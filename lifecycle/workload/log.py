@@ -117,5 +117,7 @@ def _wrong(told: dict[str, Any], clock: int, block: int) -> str:
             "tokens; another block size is --block"
         )
     if told["timestamp"] < clock:
-        return f"timestamp: found {told['timestamp']}, expected at least {clock}: a log is in order of arrival"
+        return (
+            f"timestamp: found {told['timestamp']}, expected at least {clock}: a log is in order of arrival"
+        )
     return ""

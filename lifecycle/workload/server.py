@@ -156,6 +156,7 @@ class Server:
             job.come_back = True
             job.script = Script(job.turn.text, len(job.script))
             self._queue.appendleft(job)
+            self._blocked = True  # until one has ended: it would take the tokens that were just given back
             return False
         return True
 

@@ -31,7 +31,9 @@ COMMANDS = {
     "traffic": Entry(
         "replaylife.cli.traffic", "Count the bytes of a decode step against L, and their least time."
     ),
-    "replay": Entry("replaylife.cli.replay", "Play a request log through the lifecycle, checked and counted."),
+    "replay": Entry(
+        "replaylife.cli.replay", "Play a request log through the lifecycle, checked and counted."
+    ),
     "bench": Entry(
         "replaylife.cli.bench", "Compare decode kernels with those of other projects, and tune them."
     ),

@@ -53,11 +53,19 @@ def workload_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that replay and sweep share: the server, and how the log is read."""
     options = (
         click.option("--kv-tokens", type=click.IntRange(1), default=2_000_000, show_default=True),
-        click.option("--page", type=click.IntRange(1), default=512, show_default=True, help="Block of align."),
         click.option(
-            "--chunk-grid", type=click.IntRange(1), default=64, show_default=True, help="Grid of extra_buffer."
+            "--page", type=click.IntRange(1), default=512, show_default=True, help="Block of align."
         ),
-        click.option("--rows", type=click.IntRange(1), default=64, show_default=True, help="Requests at once."),
+        click.option(
+            "--chunk-grid",
+            type=click.IntRange(1),
+            default=64,
+            show_default=True,
+            help="Grid of extra_buffer.",
+        ),
+        click.option(
+            "--rows", type=click.IntRange(1), default=64, show_default=True, help="Requests at once."
+        ),
         click.option(
             "--chunk", type=click.IntRange(1), default=8_192, show_default=True, help="Prompt tokens a step."
         ),
@@ -93,21 +101,25 @@ def base_point(*, limit: int | None, no_check: bool, **asked: Any) -> Point:
     "--ring", type=click.IntRange(0, 64), default=16, show_default=True, help="L; 0: ReplaySSM off."
 )
 @click.option("--track-interval", type=click.IntRange(1), default=256, show_default=True)
-@click.option(
-    "--finish", type=click.Choice(get_args(FinishPolicy)), default="truncate", show_default=True
-)
+@click.option("--finish", type=click.Choice(get_args(FinishPolicy)), default="truncate", show_default=True)
 @click.option("--fault", multiple=True, help="Seed a fault; may be repeated.")
 @workload_options
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def command(file: Path | None, strategy: tuple[str, ...], fault: tuple[str, ...], form: str, **asked: Any) -> None:
+def command(
+    file: Path | None, strategy: tuple[str, ...], fault: tuple[str, ...], form: str, **asked: Any
+) -> None:
     """Play the log once per strategy; the parsed arguments come from click."""
     for name in fault:
         if name not in FAULTS:
             raise CannotWork(f"no fault is named {name!r}{nearest(name, FAULTS)}")
     point = replace(base_point(**asked), faults=fault)
-    results = [play(replace(point, strategy=name), file) for name in dict.fromkeys(strategy or ("no_buffer",))]
+    results = [
+        play(replace(point, strategy=name), file) for name in dict.fromkeys(strategy or ("no_buffer",))
+    ]
     if form == "json":
-        told = [{"point": r.point.record(), "totals": r.totals.record(), "violations": _first(r)} for r in results]
+        told = [
+            {"point": r.point.record(), "totals": r.totals.record(), "violations": _first(r)} for r in results
+        ]
         click.echo(json.dumps(told, indent=1))
     else:
         click.echo("\n".join(table(results, file)))
@@ -168,6 +180,12 @@ def table(results: Sequence[Result], file: Path | None) -> Iterator[str]:
 
 def _first(result: Result) -> list[dict[str, Any]]:
     return [
-        {"action": step, "invariant": v.invariant, "subject": v.subject, "found": v.found, "expected": v.expected}
+        {
+            "action": step,
+            "invariant": v.invariant,
+            "subject": v.subject,
+            "found": v.found,
+            "expected": v.expected,
+        }
         for step, v in result.violations
     ]
