@@ -34,6 +34,7 @@ COMMANDS = {
     "replay": Entry(
         "replaylife.cli.replay", "Play a request log through the lifecycle, checked and counted."
     ),
+    "sweep": Entry("replaylife.cli.sweep", "Play a request log at many points, in parallel, and compare."),
     "bench": Entry(
         "replaylife.cli.bench", "Compare decode kernels with those of other projects, and tune them."
     ),
