@@ -80,7 +80,9 @@ class Results:
                 else:
                     self._keep(Played(told["point"], told["totals"]))
             except (ValueError, KeyError, TypeError) as error:
-                raise ValueError(f"{path}:{number}: {error!r}; expected a file that sweep --out wrote") from None
+                raise ValueError(
+                    f"{path}:{number}: {error!r}; expected a file that sweep --out wrote"
+                ) from None
             whole += len(line)
         return whole
 
@@ -138,13 +140,23 @@ def sweep(points: Sequence[Point], log: str | None, pool: Pool, results: Results
                 raise
 
 
-def _round(executor: Executor, points: Sequence[Point], log: str | None, results: Results) -> Iterator[Played]:
+def _round(
+    executor: Executor, points: Sequence[Point], log: str | None, results: Results
+) -> Iterator[Played]:
+    """Play each point once; if the executor breaks, yield what it still finished, then raise."""
     futures: list[Future[Played]] = [executor.submit(play, point, log) for point in points]
+    broken: BrokenExecutor | None = None
     try:
         for future in as_completed(futures):
-            played = Played(*future.result())
+            try:
+                played = Played(*future.result())
+            except BrokenExecutor as error:
+                broken = error
+                continue
             results.add(played)
             yield played
     finally:
         for future in futures:
             future.cancel()
+    if broken is not None:
+        raise broken

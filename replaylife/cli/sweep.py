@@ -38,7 +38,16 @@ processes of this machine (--jobs) or on a Dask cluster (--cluster ADDRESS). Wit
 kept in a file, and a sweep that was stopped goes on from there. FILE is a log as for replay, or the excerpt.
 """
 METRICS = tuple(Totals().record())
-SHOWN = ("hit_rate", "prefilled", "again_truncated", "folds", "forced_folds", "copies", "peak_slots", "violations")
+SHOWN = (
+    "hit_rate",
+    "prefilled",
+    "again_truncated",
+    "folds",
+    "forced_folds",
+    "copies",
+    "peak_slots",
+    "violations",
+)
 
 
 @click.command("sweep", help=HELP)
@@ -53,7 +62,9 @@ SHOWN = ("hit_rate", "prefilled", "again_truncated", "folds", "forced_folds", "c
 @click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler, tcp://host:port (extra: cluster).")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Keep results here, and resume.")
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw a figure (extra: plot).")
-@click.option("--metric", type=click.Choice(METRICS), default="hit_rate", show_default=True, help="Of --plot.")
+@click.option(
+    "--metric", type=click.Choice(METRICS), default="hit_rate", show_default=True, help="Of --plot."
+)
 @click.option(
     "--format", "form", type=click.Choice(["text", "csv", "json"]), default="text", show_default=True
 )
@@ -81,11 +92,18 @@ def command(
     else:
         click.echo("\n".join(table(played, axes)))
     if plot is not None:
-        from replaylife.view.sweep_plot import draw
-
-        draw(played, axes, metric, plot)
+        _draw(played, axes, metric, plot)
     if any(one.totals["violations"] for one in played):
         raise click.exceptions.Exit(1)
+
+
+def _draw(played: list[Played], axes: dict[str, Sequence[Any]], metric: str, path: Path) -> None:
+    from replaylife.view.sweep_plot import draw
+
+    try:
+        draw(played, axes, metric, path)
+    except (OSError, ValueError) as error:
+        raise CannotWork(f"--plot {path}: {error}") from None
 
 
 def _require(package: str, extra: str, wanted: bool) -> None:
@@ -110,7 +128,9 @@ def run(
     except LogError as error:
         raise CannotWork(str(error), str(file or EXCERPT), error.problems) from None
     except BrokenExecutor as error:
-        raise CannotWork(f"the workers died again and again ({error}); fewer --jobs need less memory") from None
+        raise CannotWork(
+            f"the workers died again and again ({error}); fewer --jobs need less memory"
+        ) from None
     except OSError as error:
         raise CannotWork(f"{error}; expected a request log, and a cluster that answers") from None
     except (CannotExpress, ActionRefused, ValueError) as error:
