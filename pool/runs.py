@@ -1,8 +1,9 @@
 """Token sequences of a workload: runs of consecutive token ids, so that a block costs what one token does.
 
-A request log says which blocks of tokens are equal, not what the tokens are. Giving block ``b`` of ``n`` tokens
-the ids ``b*n .. b*n + n - 1`` makes a prompt of thousands of tokens a few runs. Slices, comparisons and digests
-then take time in the number of runs; the digest is, number for number, that of the tokens one by one.
+A request log says which blocks of tokens are equal, not what the tokens are. Giving block ``b`` of ``n``
+tokens the ids ``b*n .. b*n + n - 1`` makes a prompt of thousands of tokens a few runs. Slices, comparisons
+and digests then take time in the number of runs; the digest is, number for number, that of the tokens one
+by one.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class Runs(Sequence[int]):
         return at + self.run_at(at)[2]
 
     def run_at(self, offset: int) -> tuple[int, int, int]:
-        """Return ``(low, high, shift)``: tokens ``[low, high)`` around ``offset`` are their offsets + shift."""
+        """Return ``(low, high, shift)``: tokens ``[low, high)`` around ``offset`` are offset + shift."""
         run = bisect_right(self._ends, offset)
         low = self._ends[run - 1] if run else 0
         return low, self._ends[run], self._firsts[run] - low

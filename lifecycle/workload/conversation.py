@@ -30,9 +30,9 @@ class Turn:
 class Conversations:
     """Gives each request its tokens, looking ahead in the log by ``lookahead`` requests.
 
-    The tokens of a whole block are named by its id. The reply of a request, and the end of its last block, are
-    those of the earliest later request that extends it; where there is none they are new. Held at a time: the
-    window ahead, an entry per block in it, and the same number of requests behind.
+    The tokens of a whole block are named by its id. The reply of a request, and the end of its last block,
+    are those of the earliest later request that extends it; where there is none they are new. Held at a
+    time: the window ahead, an entry per block in it, and the same number of requests behind.
     """
 
     def __init__(self, entries: Iterable[Entry], lookahead: int = LOOKAHEAD) -> None:

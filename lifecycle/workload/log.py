@@ -1,8 +1,8 @@
 """Reading a request log in Mooncake's JSON Lines format, line by line.
 
-One request a line: ``timestamp`` (milliseconds), ``input_length`` and ``output_length`` (tokens), ``hash_ids``:
-one id per block of the input, the last of them perhaps cut short; equal ids mean that the blocks and all before
-them are equal. Format: https://github.com/kvcache-ai/Mooncake (FAST25-release).
+One request a line: ``timestamp`` (milliseconds), ``input_length`` and ``output_length`` (tokens),
+``hash_ids``: one id per block of the input, the last of them perhaps cut short; equal ids mean that the
+blocks and all before them are equal. Format: https://github.com/kvcache-ai/Mooncake (FAST25-release).
 """
 
 from __future__ import annotations
@@ -98,7 +98,12 @@ def _entry(number: int, line: str, clock: int, block: int) -> Entry | str:
     if not isinstance(told, dict):
         return f"found {type(told).__name__}, expected an object with {', '.join(_COUNTS)} and hash_ids"
     return _wrong(told, clock, block) or Entry(
-        number, *(told[name] for name in _COUNTS), tuple(told["hash_ids"]), block
+        number,
+        told["timestamp"],
+        told["input_length"],
+        told["output_length"],
+        tuple(told["hash_ids"]),
+        block,
     )
 
 
@@ -113,8 +118,8 @@ def _wrong(told: dict[str, Any], clock: int, block: int) -> str:
         return f"hash_ids: found {str(ids)[:60]}, expected a list of whole numbers"
     if len(ids) != needed:
         return (
-            f"hash_ids: found {len(ids)}, expected {needed}, one per block of {block} for {told['input_length']} "
-            "tokens; another block size is --block"
+            f"hash_ids: found {len(ids)}, expected {needed}, one per block of {block} for "
+            f"{told['input_length']} tokens; another block size is --block"
         )
     if told["timestamp"] < clock:
         return (

@@ -24,8 +24,8 @@ EXCERPT = "mooncake_conversation_300.jsonl"
 class Point:
     """What a replay depends on beside the log. Picklable; ``record`` names it for JSON and for resuming.
 
-    ``ring`` is L, 0 with ReplaySSM off. ``page`` is the block of ``align``, ``chunk_grid`` the grid of the other
-    strategies that have one. ``limit`` stops after so many requests of the log, 0 for none.
+    ``ring`` is L, 0 with ReplaySSM off. ``page`` is the block of ``align``, ``chunk_grid`` the grid of the
+    other strategies that have one. ``limit`` stops after so many requests of the log, 0 for none.
     """
 
     strategy: str = "no_buffer"

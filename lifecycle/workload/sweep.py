@@ -52,8 +52,9 @@ def play(point: Point, path: str | None) -> Played:
 class Results:
     """The file of a sweep: JSON Lines, a header that names the log, then a line a point, flushed one by one.
 
-    A sweep that was stopped goes on where it was: points on file are not played again. A last line that was cut
-    short by a crash is dropped. ``path`` ``None`` keeps nothing. Raises ``ValueError`` for a file of another log.
+    A sweep that was stopped goes on where it was: points on file are not played again. A last line that was
+    cut short by a crash is dropped. ``path`` ``None`` keeps nothing. Raises ``ValueError`` for a file of
+    another log.
     """
 
     def __init__(self, path: Path | None, log: str | None) -> None:
@@ -126,9 +127,9 @@ def _digest(log: str | None) -> str:
 def sweep(points: Sequence[Point], log: str | None, pool: Pool, results: Results) -> Iterator[Played]:
     """Play the points that are not on file, on any executor, and yield each as it is done.
 
-    Where the executor itself breaks (a local worker was killed), a new one takes what is left, a few times. A
-    point is booked when its result arrives and never twice. Raises what a replay raises; what was played by then
-    is on file.
+    Where the executor itself breaks (a local worker was killed), a new one takes what is left, a few times.
+    A point is booked when its result arrives and never twice. Raises what a replay raises; what was played
+    by then is on file.
     """
     for attempt in range(1, ATTEMPTS + 1):
         try:

@@ -27,11 +27,11 @@ ENDED_KEPT = 16_384  # finished requests whose donated length is remembered, for
 class Totals:
     """Sums over a replay; tokens unless said otherwise.
 
-    ``hit`` of the ``prompt`` tokens were reused. Of the others, ``again_truncated`` had been computed by the
-    request that this one continues and were cut from its key at finish, and ``again_stateless`` are in the tree
-    as key-value without a state at their end. ``folds`` counts folds of a slot, ``forced_folds`` those in
-    mid-ring; ``copies`` checkpoints copied; ``evicted_states`` slots, ``evicted_kv`` tokens. ``peak_slots`` is
-    the most that were in use at once, ``steps`` the forwards taken.
+    ``hit`` of the ``prompt`` tokens were reused. Of the others, ``again_truncated`` had been computed by
+    the request that this one continues and were cut from its key at finish, and ``again_stateless`` are in
+    the tree as key-value without a state at their end. ``folds`` counts folds of a slot, ``forced_folds``
+    those in mid-ring; ``copies`` checkpoints copied; ``evicted_states`` slots, ``evicted_kv`` tokens.
+    ``peak_slots`` is the most that were in use at once, ``steps`` the forwards taken.
     """
 
     requests: int = 0

@@ -22,9 +22,10 @@ from replaylife.lifecycle.workload.point import EXCERPT, Point, Result, replay
 
 HELP = """Play a request log in Mooncake's JSON Lines format through the lifecycle, by the ledger alone.
 
-Requests are batched continuously by their arrival times; all position invariants are checked after every action.
-Reply tokens are those of the later request that extends this one, where there is one, else they are new. FILE is
-read line by line, of any length; without it the shipped excerpt of 300 requests is played. One column a strategy.
+Requests are batched continuously by their arrival times; all position invariants are checked after every
+action. Reply tokens are those of the later request that extends this one, where there is one, else they are
+new. FILE is read line by line, of any length; without it the shipped excerpt of 300 requests is played. One
+column a strategy.
 """
 ROWS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("requests", "requests", lambda n: f"{n:,}"),

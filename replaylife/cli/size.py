@@ -9,7 +9,7 @@ from typing import Any, get_args
 import click
 
 from replaylife.cli.errors import CannotWork
-from replaylife.cli.units import Bytes, human
+from replaylife.cli.units import human, num_bytes
 from replaylife.lifecycle.names import nearest
 from replaylife.pool import DType
 from replaylife.pool.budget import Budget
@@ -26,7 +26,9 @@ DTYPES = click.Choice(get_args(DType))
 
 @click.command("size", help=HELP)
 @click.argument("model", required=False)
-@click.option("--memory", type=Bytes(), help="Budget of one rank for recurrent state, as 24GiB.")
+@click.option(
+    "--memory", type=num_bytes, metavar="BYTES", help="Budget of one rank for recurrent state, as 24GiB."
+)
 @click.option(
     "--ring", type=click.IntRange(0, 64), default=16, show_default=True, help="L; 0: ReplaySSM off."
 )
@@ -157,6 +159,6 @@ def details(preset: Preset, budget: Budget, memory: int | None) -> Iterator[str]
         return
     yield (
         f"A formula without the ring promises {budget.ringless_slots:,}; they take "
-        f"{human(budget.ringless_bytes)}, {human(budget.overshoot)} ({budget.overshoot / memory:.1%}) more than "
-        "there is."
+        f"{human(budget.ringless_bytes)}, {human(budget.overshoot)} ({budget.overshoot / memory:.1%}) more "
+        "than there is."
     )

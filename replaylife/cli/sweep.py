@@ -1,4 +1,4 @@
-"""``replaylife sweep``: a request log played at every combination of ring, interval, policy, strategy, slots."""
+"""``replaylife sweep``: a request log played at many points, in parallel, and compared."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 HELP = """Play a request log at every combination of the values given, and compare.
 
 --ring, --track-interval, --finish, --strategy and --slots may each be repeated. Replays run in parallel, in
-processes of this machine (--jobs) or on a Dask cluster (--cluster ADDRESS). With --out what has been played is
-kept in a file, and a sweep that was stopped goes on from there. FILE is a log as for replay, or the excerpt.
+processes of this machine (--jobs) or on a Dask cluster (--cluster ADDRESS). With --out what has been played
+is kept in a file, and a sweep that was stopped goes on from there. FILE is a log as for replay, or the
+excerpt.
 """
 METRICS = tuple(Totals().record())
 SHOWN = (

@@ -92,8 +92,10 @@ def traffic_of(
 
 def line_of(traffic: Traffic, moved: Moved, state_dtype: DType, rows: int, bytes_per_s: float) -> Line:
     """Add floors of one layer of ``rows`` rows, and the measurement where there is one."""
-    floors = (floor_us(rows * layer, bytes_per_s) for layer in (traffic.packed, traffic.fused, traffic.apart))
-    return Line(moved, *floors, measured(traffic, state_dtype, rows))
+    packed, fused, apart = (
+        floor_us(rows * layer, bytes_per_s) for layer in (traffic.packed, traffic.fused, traffic.apart)
+    )
+    return Line(moved, packed, fused, apart, measured(traffic, state_dtype, rows))
 
 
 def record(
@@ -132,8 +134,8 @@ def text(
 ) -> Iterator[str]:
     """The table, then where replay stops paying."""
     yield (
-        f"{traffic.gate}, state {state_dtype} [{traffic.HV}, {traffic.V}, {traffic.K}], {traffic.H} key heads; "
-        f"bytes per value head, layer and step"
+        f"{traffic.gate}, state {state_dtype} [{traffic.HV}, {traffic.V}, {traffic.K}], {traffic.H} key "
+        "heads; bytes per value head, layer and step"
     )
     yield f"floor and measured: microseconds of one layer and step of {rows} rows, at {bandwidth:g} TB/s"
     yield ""
@@ -165,7 +167,8 @@ def conclusion(traffic: Traffic, lines: list[Line]) -> Iterator[str]:
         yield f"By bytes replay pays from L {pays.first} on, most at L {pays.best}; it pays up to 64."
     else:
         yield (
-            f"By bytes replay pays from L {pays.first} to L {pays.last}, most at L {pays.best}, and stops there."
+            f"By bytes replay pays from L {pays.first} to L {pays.last}, most at L {pays.best}, and stops "
+            "there."
         )
     timed = [(line.times.speedup, line.moved.ring) for line in lines if line.times is not None]
     if timed:
@@ -173,6 +176,6 @@ def conclusion(traffic: Traffic, lines: list[Line]) -> Iterator[str]:
         slower = sorted(ring for faster, ring in timed if faster < 1)
         where = f", slower than packed at L {', '.join(map(str, slower))}" if slower else ""
         yield (
-            f"As measured ({table().measured_on['card']}) it is fastest at L {ring}, {speedup:.2f} times packed"
-            f"{where}."
+            f"As measured ({table().measured_on['card']}) it is fastest at L {ring}, {speedup:.2f} times "
+            f"packed{where}."
         )

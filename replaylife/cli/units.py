@@ -19,26 +19,22 @@ UNITS |= {
 }
 
 
-class Bytes(click.ParamType):
-    """A number of bytes: ``24GiB``, ``500MB``, ``1048576``. One letter (``24G``) means the binary unit."""
+def num_bytes(text: str) -> int:
+    """Read ``24GiB``, ``500MB`` or ``1048576``; one letter (``24G``) means the binary unit.
 
-    name = "bytes"
-
-    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the number of bytes; fail with what was found and what is expected."""
-        if isinstance(value, int):
-            return value
-        match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", value)
-        unit = None if match is None else UNITS.get(match[2].lower())
-        if match is None or unit is None:
-            self.fail(f"{value!r} is no number of bytes; write 24GiB, 500MB or 1048576", param, ctx)
-        return int(float(match[1]) * unit)
+    Raises ``click.BadParameter`` saying what was found and what is expected.
+    """
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", text)
+    unit = None if match is None else UNITS.get(match[2].lower())
+    if match is None or unit is None:
+        raise click.BadParameter(f"{text!r} is no number of bytes; write 24GiB, 500MB or 1048576")
+    return int(float(match[1]) * unit)
 
 
-def human(num_bytes: float) -> str:
+def human(size: float) -> str:
     """Write bytes in the binary unit that leaves one to four digits before the point."""
     for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(num_bytes) < 1024:
-            return f"{num_bytes:.0f} B" if unit == "B" else f"{num_bytes:.2f} {unit}"
-        num_bytes /= 1024
-    return f"{num_bytes:.2f} TiB"
+        if abs(size) < 1024:
+            return f"{size:.0f} B" if unit == "B" else f"{size:.2f} {unit}"
+        size /= 1024
+    return f"{size:.2f} TiB"

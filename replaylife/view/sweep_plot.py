@@ -15,8 +15,8 @@ NUMERIC = ("ring", "track_interval", "slots")
 def draw(played: Sequence[Played], axes: Mapping[str, Sequence[Any]], metric: str, path: Path) -> None:
     """Write ``metric`` against the first numeric axis that varies, a line per combination of the others.
 
-    The format follows the ending of ``path``. Raises ``OSError`` where it cannot be written and ``ValueError``
-    for an ending that matplotlib does not know.
+    The format follows the ending of ``path``. Raises ``OSError`` where it cannot be written and
+    ``ValueError`` for an ending that matplotlib does not know.
     """
     from matplotlib.figure import Figure
 

@@ -50,7 +50,7 @@ def talks() -> list[str]:
 
 
 class Plain:
-    """A log read in the plainest way: every request spelt out as an array of token ids, no windows, no runs."""
+    """A log read in the plainest way: every request an array of token ids, no windows, no runs."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self.rows = [json.loads(text) for text in lines]
@@ -61,7 +61,7 @@ class Plain:
         self.texts = [self._text(number) for number in range(len(self.rows))]
 
     def later(self, number: int) -> int | None:
-        """The first later request that begins with all whole blocks of this one and has room for its reply."""
+        """The first later request that begins with this one's whole blocks and has room for its reply."""
         row = self.rows[number]
         whole = row["hash_ids"][: row["input_length"] // BLOCK]
         if len(whole) < 2:
@@ -93,8 +93,9 @@ class Plain:
 def hits_counted_alone(plain: Plain, *, chunk: int, track: int, ring: int, finish: str) -> Iterator[int]:
     """Yield the tokens that each request reuses: unlimited slots, one request at a time, ``no_buffer``.
 
-    Every state is written down as the hash of the tokens it stands for. A request leaves one at the end of each
-    chunk, at each track point that it decodes past, and at its last fold (or at its end with ``fold``).
+    Every state is written down as the hash of the tokens it stands for. A request leaves one at the end of
+    each chunk, at each track point that it decodes past, and at its last fold (or at its end with
+    ``fold``).
     """
     states: set[tuple[int, bytes]] = set()
     lengths: set[int] = set()
