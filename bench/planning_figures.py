@@ -1,6 +1,6 @@
 """The figures of docs/planning.md, from the sweeps in bench/results/planning and the shipped table of times.
 
-Run: python bench/planning_figures.py (needs the extra `plot`). The sweeps were made by the commands of the page.
+Run: python bench/planning_figures.py (needs the extra `plot`); the page has the commands of the sweeps.
 """
 
 from __future__ import annotations
@@ -42,9 +42,7 @@ def interval(axes: Axes) -> None:
     for strategy in ("no_buffer", "extra_buffer"):
         chosen = [p for p in points if p["point"]["strategy"] == strategy]
         intervals = [p["point"]["track_interval"] for p in chosen]
-        axes.plot(
-            intervals, [100 * p["totals"]["hit_rate"] for p in chosen], marker="o", label=f"{strategy}"
-        )
+        axes.plot(intervals, [100 * p["totals"]["hit_rate"] for p in chosen], marker="o", label=f"{strategy}")
     axes.set_xscale("log", base=2)
     axes.set_xlabel("track interval, tokens")
     axes.set_ylabel("hit rate, % of prompt tokens")

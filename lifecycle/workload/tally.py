@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from replaylife.lifecycle.events import (
     AdmissionRejected,
@@ -16,6 +16,8 @@ from replaylife.lifecycle.events import (
     Finished,
     Matched,
     Prefilled,
+    Published,
+    PublishSkipped,
     Released,
     StateFolded,
 )
@@ -64,12 +66,20 @@ class Totals:
         return {**asdict(self), "hit_rate": self.hit_rate}
 
 
+class Ended(NamedTuple):
+    """A finished request: its length, and the longest key that it gave the tree. What lies between was cut."""
+
+    committed: int
+    kept: int
+
+
 class Tally:
-    """Keeps :class:`Totals` and, for a bounded number of ended requests, what became of their last tokens."""
+    """Keeps :class:`Totals` and, for a bounded number of ended requests, what became of their ends."""
 
     def __init__(self) -> None:
         self.totals = Totals()
-        self._donated: dict[str, Finished] = {}
+        self._published: dict[str, int] = {}  # the longest key that a running request has in the tree
+        self._ended: dict[str, Ended] = {}
         self._order: deque[str] = deque()
 
     def listen(self, events: Iterable[Event]) -> None:
@@ -85,13 +95,17 @@ class Tally:
                 totals.folded_records += event.records
             elif isinstance(event, CheckpointCopied):
                 totals.copies += 1
+            elif isinstance(event, Published | PublishSkipped):
+                if isinstance(event, Published) or event.node is not None:
+                    longest = self._published.get(event.request, 0)
+                    self._published[event.request] = max(longest, event.key_len)
             elif isinstance(event, Prefilled):
                 totals.prefilled += event.end - event.start
             elif isinstance(event, Evicted):
                 totals.evicted_states += len(event.slots)
                 totals.evicted_kv += event.kv_tokens
             elif isinstance(event, Finished):
-                self._ended(event)
+                self._end(event)
             elif isinstance(event, AdmissionRejected):
                 totals.rejected += 1
             elif isinstance(event, Released):
@@ -105,13 +119,14 @@ class Tally:
         totals.hit += match.state_len
         totals.hits += match.state_len > 0
         totals.again_stateless += match.kv_len - match.state_len
-        earlier = None if continues is None else self._donated.get(continues)
+        earlier = None if continues is None else self._ended.get(continues)
         if earlier is not None:
             known = min(earlier.committed, prompt_len - 1)
-            totals.again_truncated += max(0, known - max(match.kv_len, earlier.key_len))
+            totals.again_truncated += max(0, known - max(match.kv_len, earlier.kept))
 
-    def _ended(self, event: Finished) -> None:
-        self._donated[event.request] = event
+    def _end(self, event: Finished) -> None:
+        kept = max(event.key_len, self._published.pop(event.request, 0))
+        self._ended[event.request] = Ended(event.committed, kept)
         self._order.append(event.request)
         if len(self._order) > ENDED_KEPT:
-            self._donated.pop(self._order.popleft(), None)
+            self._ended.pop(self._order.popleft(), None)

@@ -34,6 +34,19 @@ def test_a_second_turn_reuses_what_the_first_left_and_prefills_again_what_trunca
     assert cut.prompt == folded.prompt == 1_124 + 1_586
 
 
+def test_where_finish_has_nothing_to_donate_only_what_no_checkpoint_holds_counts_as_cut() -> None:
+    buffered = replace(SMALL, strategy="extra_buffer", track_interval=1_024)
+    counted = totals(buffered, *TALK)
+    kept = 1_124 // 64 * 64
+    assert counted.hit == kept, "the last grid point of the prompt; no track point was passed"
+    assert counted.again_truncated == 1_124 + 29 - kept
+    first, second = TALK
+    crowd = [line(1_000 + i, (100 + i, 200 + i, 300 + i), 50, 2) for i in range(12)]
+    evicted = totals(replace(buffered, slots=9), first, *crowd, second)
+    assert evicted.hit == 0, "the checkpoint was evicted meanwhile"
+    assert evicted.again_truncated == counted.again_truncated
+
+
 def test_every_prompt_token_is_either_reused_or_prefilled_and_every_reply_token_decoded() -> None:
     lines = excerpt(12)
     rows = Plain(lines).rows
