@@ -10,12 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from replaylife.lifecycle.compute import next_token
 from replaylife.lifecycle.explore.schema import Scope
 from replaylife.lifecycle.scenario.fields import Text
 from replaylife.lifecycle.scenario.prompts import text
 from replaylife.lifecycle.wander.moves import Open, Passage
 from replaylife.pool import EMPTY, Fold
 
+SAMPLED = "sampled"
 IDLE, RUNNING, REJECTED, RETRACTED, OVER = range(5)
 
 
@@ -98,8 +100,8 @@ class Lineage:
     A sequence that is no prefix of any conversation is a kind of its own, of nobody.
     """
 
-    def __init__(self, cast: tuple[Conversation, ...]) -> None:
-        self._cast = cast
+    def __init__(self, vocab: int) -> None:
+        self._vocab = vocab
         self._kinds: dict[object, int] = {}
         self._wholes: dict[tuple[int, tuple[int, ...]], Label] = {}
         self._labels: dict[Fold, Label] = {EMPTY: Label(self._kind("nothing"), -1)}
@@ -117,6 +119,8 @@ class Lineage:
         symbols = self._symbols(who, len(tokens), bounds)
         at, label = EMPTY, self._labels[EMPTY]
         for token, (symbol, own) in zip(tokens, symbols, strict=True):
+            if symbol == SAMPLED and token != next_token(at, self._vocab):
+                symbol = ("wrong draft", token)
             at = at.then(token)
             known = self._labels.get(at)
             if known is None:
@@ -139,7 +143,7 @@ class Lineage:
         self, who: Conversation, length: int, bounds: tuple[tuple[int, int], ...]
     ) -> list[tuple[object, bool]]:
         """What stands at each position: a text's token, one of the conversation's own, or a sampled one."""
-        symbols: list[tuple[object, bool]] = [("sampled", False)] * length
+        symbols: list[tuple[object, bool]] = [(SAMPLED, False)] * length
         for turn, (start, _) in enumerate(bounds):
             at = start
             for index, passage in enumerate(who.turns[turn].prompt):

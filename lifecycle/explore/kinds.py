@@ -12,19 +12,28 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from replaylife.lifecycle.actions import (
     Abort,
+    AbortCopy,
     Action,
     Admit,
     Checkpoint,
     Commit,
+    Draft,
+    EvictHost,
     EvictKv,
     EvictStates,
     Execute,
     Finish,
+    FinishCopy,
     Flush,
     Forward,
+    Load,
+    Offload,
     Prefill,
     Retract,
     Schedule,
+    Transfer,
+    Verify,
+    Windows,
 )
 from replaylife.lifecycle.snapshot import RequestView
 from replaylife.lifecycle.wander.moves import Move, Resume, Retry
@@ -183,6 +192,65 @@ def _evict_kv(world: World) -> Options:
         yield _as_it_is(EvictKv(1))
 
 
+def _windows(world: World) -> Iterator[Windows]:
+    """A window of each size for one request, each number of its tokens kept."""
+    if world.snapshot.in_flight:
+        return
+    for view in _decoding(world):
+        for size in world.windows:
+            if world.may_decode(view, size):
+                yield from (((view.id, size, keep),) for keep in range(1, size + 1))
+
+
+def _verify(world: World) -> Options:
+    """A verify window, from schedule to commit."""
+    yield from (_as_it_is(Verify(rows)) for rows in _windows(world))
+
+
+def _draft(world: World) -> Options:
+    """A verify window that stays open until the next commit."""
+    yield from (_as_it_is(Draft(rows)) for rows in _windows(world))
+
+
+def _nodes(world: World, *, away: bool) -> Iterator[int]:
+    """Nodes with a state and no copy in host memory, or (``away``) the other way round."""
+    for node in world.engine.store.tree.nodes():
+        if (node.state is None, node.host is None) == (away, not away):
+            yield node.id
+
+
+def _offload(world: World) -> Options:
+    """Begin to copy a cached state to host memory."""
+    yield from (_as_it_is(Offload(node)) for node in _nodes(world, away=False))
+
+
+def _load(world: World) -> Options:
+    """Begin to copy a state back from host memory."""
+    yield from (_as_it_is(Load(node)) for node in _nodes(world, away=True))
+
+
+def _transfer(world: World) -> Options:
+    """Begin to send a running request to another pool."""
+    busy = {name for step in world.snapshot.in_flight for name, _, _ in step.rows}
+    yield from (_as_it_is(Transfer(view.id)) for view in _ready(world) if view.id not in busy)
+
+
+def _arrive(world: World) -> Options:
+    """A copy in flight arrives."""
+    yield from (_as_it_is(FinishCopy(copy.of)) for copy in world.snapshot.copies)
+
+
+def _abort_copy(world: World) -> Options:
+    """A copy in flight fails."""
+    yield from (_as_it_is(AbortCopy(copy.of)) for copy in world.snapshot.copies)
+
+
+def _evict_host(world: World) -> Options:
+    """Evict the least recently used copy in host memory."""
+    if any(owner.kind == "tree" for place in world.snapshot.host_places for owner in place.owners):
+        yield _as_it_is(EvictHost(1))
+
+
 KINDS: dict[str, Callable[[World], Options]] = {
     "admit": _admit,
     "retry": _retry,
@@ -201,4 +269,12 @@ KINDS: dict[str, Callable[[World], Options]] = {
     "abort": _abort,
     "evict_states": _evict_states,
     "evict_kv": _evict_kv,
+    "verify": _verify,
+    "draft": _draft,
+    "offload": _offload,
+    "load": _load,
+    "transfer": _transfer,
+    "arrive": _arrive,
+    "abort_copy": _abort_copy,
+    "evict_host": _evict_host,
 }

@@ -14,19 +14,18 @@ from replaylife.lifecycle.explore.parts import Values, find_parts
 from replaylife.lifecycle.explore.pieces import (
     NODE_FIELDS,
     NODE_ID,
-    RING,
-    WasDict,
-    WasList,
-    WasNode,
+    Thaw,
+    read_copy,
     read_node,
+    read_place,
     read_request,
     read_slot,
     read_step,
 )
+from replaylife.lifecycle.host_tier import CopyInFlight
 from replaylife.lifecycle.planned import PlannedRow, PlannedStep
 from replaylife.lifecycle.request import Request
 from replaylife.lifecycle.snapshot import Changed, Snapshot
-from replaylife.pool.ledger import SlotLedger
 from replaylife.radix import Node
 
 
@@ -34,15 +33,18 @@ class Saved(NamedTuple):
     """One state of an engine, as plain data. Pieces that did not change are the same objects as before.
 
     ``cells`` are the simple attributes of all parts, ``slots`` the ledger's entries, ``nodes`` the tree's,
-    ``lru`` the ids of those with a state, ``requests`` the running requests', ``flight`` the steps in flight.
+    ``lru`` and ``hosts`` the ids of those with a state and with a copy in host memory, ``requests`` those that
+    run, ``flight`` the steps in flight, ``outside`` copies in flight and the places outside the pool.
     """
 
     cells: tuple[Values, ...]
     slots: tuple[Values, ...]
     nodes: tuple[Values, ...]
     lru: tuple[int, ...]
+    hosts: tuple[int, ...]
     requests: tuple[Values, ...]
     flight: tuple[Values, ...]
+    outside: tuple[Values, ...]
     snapshot: Snapshot
 
 
@@ -59,6 +61,7 @@ class Memento:
         self._parts = list(find_parts(engine))
         self._nodes: dict[int, Node] = {0: engine.store.tree.root}
         self._requests: dict[str, Request] = {}
+        self._thaw = Thaw(self._nodes, self._requests)
         self._known: dict[Values, Values] = {}
         self._now: Saved | None = None
         self._dirty: Changed | None = None
@@ -97,8 +100,10 @@ class Memento:
             slots=tuple(entries),
             nodes=before.nodes if same_tree and before is not None else self._read_tree(before),
             lru=before.lru if same_tree and before is not None else tuple(engine.store.tree._lru),
+            hosts=before.hosts if same_tree and before is not None else tuple(engine.store.tree._hosts),
             requests=self._read_requests(before, changed),
             flight=tuple(map(read_step, engine.stepper.in_flight)),
+            outside=self._read_outside(),
             snapshot=engine._snapshot,
         )
         self._dirty = None
@@ -125,6 +130,15 @@ class Memento:
             for name, request in self.engine.requests.items()
         )
 
+    def _read_outside(self) -> tuple[Values, ...]:
+        """Copies in flight, then the places of host memory and of the other pool."""
+        tier = self.engine.tier
+        if tier.host is None and tier.peer is None:
+            return ()
+        pools = [places for places in (tier.host, tier.peer) if places is not None]
+        copies = tuple(map(read_copy, tier.copies.values()))
+        return (copies, *(tuple(map(read_place, pool.places)) for pool in pools))
+
     # -- writing -------------------------------------------------------------------------------------
 
     def load(self, saved: Saved) -> None:
@@ -143,6 +157,7 @@ class Memento:
         for part, values in zip(self._parts, saved.cells, strict=True):
             part.write(values)
         self._write_flight(saved)
+        self._write_outside(saved)
         self._write_views(saved)
         self._now, self._dirty = saved, None
 
@@ -152,10 +167,7 @@ class Memento:
         dirty: frozenset[int] | tuple[()] = () if changed is None else changed.slots
         for index, values in enumerate(saved.slots):
             if values is not known[index] or index in dirty:
-                entry = entries[index]
-                for name, value in zip(SlotLedger.__slots__, values, strict=True):
-                    setattr(entry, name, value)
-                entry.ring = list(values[RING])
+                self._thaw.fill(entries[index], values)
 
     def _write_tree(self, saved: Saved) -> None:
         tree, objects = self.engine.store.tree, self._nodes
@@ -174,6 +186,8 @@ class Memento:
         tree.root = objects[0]
         tree._lru.clear()
         tree._lru.update((node_id, objects[node_id]) for node_id in saved.lru)
+        tree._hosts.clear()
+        tree._hosts.update((node_id, objects[node_id]) for node_id in saved.hosts)
 
     def _write_requests(self, saved: Saved, before: Saved | None, changed: Changed | None) -> None:
         requests, objects = self.engine.requests, self._requests
@@ -186,19 +200,8 @@ class Memento:
             if request is None:
                 request = objects[name] = object.__new__(Request)
             if known.get(name) is not values or name in dirty:
-                self._write_request(request, values)
+                self._thaw.fill(request, values)
             requests[name] = request
-
-    def _write_request(self, request: Request, values: Values) -> None:
-        for name, value in zip(Request.__slots__, values, strict=True):
-            kind = type(value)
-            if kind is WasList:
-                value = list(value)
-            elif kind is WasDict:
-                value = dict(value)
-            elif kind is WasNode:
-                value = self._nodes[value]
-            setattr(request, name, value)
 
     def _write_flight(self, saved: Saved) -> None:
         flight = self.engine.stepper.in_flight
@@ -206,16 +209,23 @@ class Memento:
         for values in saved.flight:
             step = object.__new__(PlannedStep)
             for name, value in zip(PlannedStep.__slots__, values, strict=True):
-                setattr(step, name, [self._planned_row(row) for row in value] if name == "rows" else value)
+                rows = name == "rows"
+                setattr(step, name, [self._thaw.make(PlannedRow, row) for row in value] if rows else value)
             flight.append(step)
 
-    def _planned_row(self, values: Values) -> PlannedRow:
-        row = object.__new__(PlannedRow)
-        for name, value in zip(PlannedRow.__slots__, values, strict=True):
-            if name == "request":
-                value = self._requests[value]
-            setattr(row, name, list(value) if type(value) is WasList else value)
-        return row
+    def _write_outside(self, saved: Saved) -> None:
+        tier = self.engine.tier
+        if not saved.outside:
+            return
+        copies, *pools = saved.outside
+        tier.copies.clear()
+        for values in copies:
+            copy = self._thaw.make(CopyInFlight, values)
+            tier.copies[copy.of] = copy
+        for places, kept in zip([p for p in (tier.host, tier.peer) if p is not None], pools, strict=True):
+            for place, values in zip(places.places, kept, strict=True):
+                self._thaw.fill(place, values)
+            places.touched.clear()
 
     def _write_views(self, saved: Saved) -> None:
         engine, views, snapshot = self.engine, self.engine._snapshotter, saved.snapshot

@@ -10,11 +10,12 @@ from operator import attrgetter
 from typing import Any, TypeAlias
 
 from replaylife.lifecycle.engine import ReferenceEngine
+from replaylife.lifecycle.host_tier import HostTier
 from replaylife.lifecycle.request import Request
 from replaylife.lifecycle.snapshot import Snapshot
 from replaylife.lifecycle.snapshotter import Snapshotter
 from replaylife.lifecycle.store import StateStore
-from replaylife.pool import MambaPool
+from replaylife.pool import CheckpointPool, MambaPool
 from replaylife.pool.ledger import Ledger
 from replaylife.radix import Node, RadixTree
 
@@ -26,7 +27,9 @@ _ELSEWHERE: dict[type, set[str]] = {  # what is read and written by rules of its
     ReferenceEngine: {"requests", "_snapshot", "_changed"},
     StateStore: {"events"},
     MambaPool: {"touched"},
-    RadixTree: {"root", "_nodes", "_lru", "touched"},
+    RadixTree: {"root", "_nodes", "_lru", "_hosts", "touched"},
+    HostTier: {"copies"},
+    CheckpointPool: {"places", "touched"},
     Ledger: {"slots"},
     Snapshotter: {
         *("_slots", "_nodes", "_node_views", "_views", "_node_holds", "_request_holds", "_step_holds"),
@@ -36,7 +39,7 @@ _ELSEWHERE: dict[type, set[str]] = {  # what is read and written by rules of its
 CONSTANT = frozenset(
     {
         *("capacity", "page_size", "num_slots", "tensors", "logging", "_grid", "_vocab", "_ring_length"),
-        *("_track_point", "_tracks", "grid"),
+        *("_track_point", "_tracks", "grid", "host", "peer"),
     }
 )
 """Attributes that no action changes; a test watches them."""
@@ -145,5 +148,6 @@ def _declared(thing: object) -> Iterator[str]:
     for kind in type(thing).__mro__:
         if kind.__module__.startswith("replaylife."):
             for name, annotation in inspect.get_annotations(kind).items():
-                if not str(annotation).startswith("ClassVar") and isinstance(kind.__dict__.get(name), _PLAIN):
+                default = vars(kind).get(name, ...)
+                if not str(annotation).startswith("ClassVar") and isinstance(default, _PLAIN):
                     yield name

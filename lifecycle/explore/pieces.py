@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from replaylife.lifecycle.explore.parts import Values
-from replaylife.lifecycle.planned import PlannedRow, PlannedStep
+from replaylife.lifecycle.host_tier import CopyInFlight
+from replaylife.lifecycle.planned import PlannedRow, PlannedStep, Window
 from replaylife.lifecycle.request import Request
+from replaylife.pool import Fold, StoredCheckpoint
 from replaylife.pool.ledger import SlotLedger
 from replaylife.radix import Node
 
 NODE_FIELDS = tuple(name for name in Node.__slots__ if name not in ("parent", "children"))
 NODE_ID = NODE_FIELDS.index("id")
-RING = SlotLedger.__slots__.index("ring")
 _SLOT = attrgetter(*SlotLedger.__slots__)
 _NODE = attrgetter(*NODE_FIELDS)
 _REQUEST = attrgetter(*Request.__slots__)
 _STEP = attrgetter(*PlannedStep.__slots__)
 _ROW = attrgetter(*PlannedRow.__slots__)
+_WINDOW = attrgetter(*Window.__slots__)
+_PLACE = attrgetter(*StoredCheckpoint.__slots__)
+_COPY = attrgetter(*CopyInFlight.__slots__)
+
+T = TypeVar("T")
 
 
 class WasList(tuple[Any, ...]):
@@ -39,11 +46,31 @@ class WasNode(int):
     __slots__ = ()
 
 
+class WasRequest(str):
+    """What was a request: its name."""
+
+    __slots__ = ()
+
+
+class WasWindow(tuple[Any, ...]):
+    """What was a verify window: its fields."""
+
+    __slots__ = ()
+
+
 def read_slot(entry: SlotLedger) -> Values:
-    """Return a ledger entry's fields, the ring as a tuple."""
-    values = list(_SLOT(entry))
-    values[RING] = tuple(values[RING])
-    return tuple(values)
+    """Return a ledger entry's fields."""
+    return tuple(map(_frozen, _SLOT(entry)))
+
+
+def read_place(place: StoredCheckpoint) -> Values:
+    """Return the fields of a checkpoint outside the pool."""
+    return _PLACE(place)
+
+
+def read_copy(copy: CopyInFlight) -> Values:
+    """Return the fields of a copy in flight."""
+    return tuple(map(_frozen, _COPY(copy)))
 
 
 def read_node(node: Node) -> Values:
@@ -63,7 +90,7 @@ def read_step(step: PlannedStep) -> Values:
 
 
 def _read_row(row: PlannedRow) -> Values:
-    return tuple(value.id if type(value) is Request else _frozen(value) for value in _ROW(row))
+    return tuple(map(_frozen, _ROW(row)))
 
 
 def _frozen(value: Any) -> Any:
@@ -72,4 +99,40 @@ def _frozen(value: Any) -> Any:
         return WasList(value)
     if kind is dict:
         return WasDict(value.items())
-    return WasNode(value.id) if kind is Node else value
+    if kind is Node:
+        return WasNode(value.id)
+    if kind is Request:
+        return WasRequest(value.id)
+    return WasWindow(_WINDOW(value)) if kind is Window else value
+
+
+class Thaw:
+    """Turns what was read back into lists, dictionaries and objects; nodes and requests are looked up."""
+
+    def __init__(self, nodes: Mapping[int, Node], requests: Mapping[str, Request]) -> None:
+        self._nodes, self._requests = nodes, requests
+
+    def fill(self, thing: T, values: Values) -> T:
+        """Set all fields of a slotted object; return it."""
+        for name, value in zip(type(thing).__slots__, values, strict=True):  # type: ignore[attr-defined]
+            setattr(thing, name, value if type(value) in _AS_IT_IS else self._thawed(value))
+        return thing
+
+    def make(self, kind: type[T], values: Values) -> T:
+        """Return a new object with these fields."""
+        return self.fill(object.__new__(kind), values)
+
+    def _thawed(self, value: Any) -> Any:
+        kind = type(value)
+        if kind is WasList:
+            return list(value)
+        if kind is WasDict:
+            return dict(value)
+        if kind is WasNode:
+            return self._nodes[value]
+        if kind is WasRequest:
+            return self._requests[value]
+        return self.make(Window, value) if kind is WasWindow else value
+
+
+_AS_IT_IS = frozenset({int, str, bool, type(None), Fold, tuple})

@@ -64,6 +64,10 @@ class Scope(Strict):
     """Who may come."""
     chunks: Annotated[list[Tokens], Field(max_length=8)] = Field(default_factory=list)
     """Sizes that a prefill chunk may have, beside all that is left."""
+    windows: Annotated[list[Annotated[int, Field(ge=1, le=64)]], Field(max_length=4)] = Field(
+        default_factory=list
+    )
+    """Sizes that a verify window may have; every number of its tokens may be kept."""
     actions: Annotated[list[ActionName], Field(min_length=1)]
     """What may happen."""
     at_most: dict[ActionName, Annotated[int, Field(ge=0, le=1000)]] = Field(default_factory=dict)
@@ -87,6 +91,14 @@ class Scope(Strict):
         parts = {"schedule", "execute", "commit"} & set(self.actions)
         if parts and not self.cache.overlap:
             raise ValueError(f"action {min(parts)!r} needs cache.overlap: on")
+        verifies = sorted({"verify", "draft"} & set(self.actions))
+        if verifies and not self.windows:
+            raise ValueError(f"action {verifies[0]!r} needs sizes of windows; add windows: [2]")
+        moves = sorted({"offload", "load", "evict_host"} & set(self.actions))
+        if moves and not self.cache.host_slots:
+            raise ValueError(f"action {moves[0]!r} needs cache.host_slots of at least 1")
+        if "transfer" in self.actions and not self.cache.peer_slots:
+            raise ValueError("action 'transfer' needs cache.peer_slots of at least 1")
         return self
 
 

@@ -26,7 +26,7 @@ from replaylife.lifecycle.factory import EngineFactory
 from replaylife.lifecycle.protocol import transit
 from replaylife.lifecycle.snapshot import RequestView, Snapshot, Transition
 
-ENDS = frozenset({"finish", "abort", "retract", "commit"})
+ENDS = frozenset({"finish", "abort", "retract", "commit", "arrive"})
 """Kinds of actions in which a request may end."""
 
 
@@ -51,8 +51,8 @@ class World:
         self.engine = self.factory.build()
         self.memento = Memento(self.engine)
         self.people = conversations(scope)
-        self.chunks = tuple(scope.chunks)
-        self.lineage = Lineage(self.people)
+        self.chunks, self.windows = tuple(scope.chunks), tuple(scope.windows)
+        self.lineage = Lineage(self.factory.config.model.vocab)
         self.cast: tuple[Progress, ...] = tuple(Progress() for _ in self.people)
         self.bounded = {kind: index for index, kind in enumerate(sorted(scope.at_most))}
         self._most = tuple(scope.at_most[kind] for kind in self.bounded)
@@ -99,11 +99,11 @@ class World:
             if progress.status == status:
                 yield who.request(progress.turn), progress.tokens
 
-    def may_decode(self, view: RequestView) -> bool:
-        """Whether the turn has decode steps left."""
+    def may_decode(self, view: RequestView, tokens: int = 1) -> bool:
+        """Whether the turn has so many decode steps left."""
         who = self._who[view.id]
         progress = self.cast[who.index]
-        return view.scheduled - progress.bounds[-1][1] < who.turns[progress.turn].decode
+        return view.scheduled + tokens - progress.bounds[-1][1] <= who.turns[progress.turn].decode
 
     def options(self) -> Iterator[tuple[str, Option]]:
         """What may be possible now, by kind; the engine may refuse it."""
