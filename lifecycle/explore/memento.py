@@ -33,7 +33,7 @@ class Saved(NamedTuple):
     """One state of an engine, as plain data. Pieces that did not change are the same objects as before.
 
     ``cells`` are the simple attributes of all parts, ``slots`` the ledger's entries, ``nodes`` the tree's,
-    ``lru`` and ``hosts`` the ids of those with a state and with a copy in host memory, ``requests`` those that
+    ``lru`` and ``hosts`` the ids of those with a state and with a copy in host memory, ``requests`` all that
     run, ``flight`` the steps in flight, ``outside`` copies in flight and the places outside the pool.
     """
 

@@ -28,4 +28,5 @@ BUDGET_FORGETS_RING = Fault(
     mixin=_BudgetForgetsRing,
     ledger=(),
     numeric=("budget-covers-pool",),
+    damage="a plan that is too small: no state is wrong, the server runs out of memory",
 )

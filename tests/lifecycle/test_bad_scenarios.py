@@ -28,8 +28,9 @@ NAME = "a name: up to 64 letters, digits, '_', '.', '-', the first a letter or d
 NEED = "a mapping with 'title' and 'steps'"
 MERGE = "found the merge key <<, need the keys themselves; write them out here"
 ONE_KEY = (
-    "a step has exactly one key (admit, prefill, decode, batch, schedule, execute, commit, overlap, checkpoint, "
-    "finish, fold, retract, resume, retry, abort, evict, match, expect), found abort, finish"
+    "a step has exactly one key (admit, prefill, decode, batch, verify, draft, schedule, execute, commit, "
+    "overlap, checkpoint, finish, fold, retract, resume, retry, abort, evict, match, offload, load, transfer, "
+    "arrive, abort_copy, cancel, end_session, expect), found abort, finish"
 )
 
 # (what is replaced, by what, the messages); None stands for the whole file, "" for its end.
@@ -37,7 +38,7 @@ Row = tuple[str | None, str, list[str]]
 MISTAKES: dict[str, Row] = {
     "an unknown key at the top": ("cache:", "cahce:", ["2: unknown key 'cahce'; did you mean 'cache'?"]),
     "an unknown key of a section": ("slots", "slosts", ["2: unknown key 'slosts'; did you mean 'slots'?"]),
-    "an unknown key of a step": ("n: 2", "n: 2, m: 3", ["6: unknown key 'm'; known: n, request"]),
+    "an unknown key of a step": ("n: 2", "n: 2, m: 3", ["6: unknown key 'm'; known: n, request, retract_every"]),
     "a misspelt key, which is not missing too": ("prompt", "promt", ["4: unknown key 'promt'; did you mean 'prompt'?"]),
     "an unknown step": ("- finish", "- finsh", ["7: unknown key 'finsh'; did you mean 'finish'?"]),
     "a key without a space": ("prompt: 4", "prompt:4", ["4: unknown key 'prompt:4'; did you mean 'prompt'?"]),
@@ -77,8 +78,8 @@ MISTAKES: dict[str, Row] = {
     "a misspelt key in a prompt": ("prompt: 4", "prompt: [3, {text: s, tokns: 5}]", ["4: unknown key 'tokns'; did you mean 'tokens'?"]),
     "a missing key in a prompt": ("prompt: 4", "prompt: [3, {text: s}]", ["4: admit.prompt: 'tokens' is missing"]),
     "a size of none in a prompt": ("prompt: 4", "prompt: [3, {text: s, tokens: 0}]", ["4: admit.prompt.tokens: found 0, need at least 1"]),
-    "both kinds of eviction": ("", "  - evict: {states: 1, kv_tokens: 1}\n", ["8: evict: need exactly one of states, kv_tokens"]),
-    "no kind of eviction": ("", "  - evict: {}\n", ["8: evict: need exactly one of states, kv_tokens"]),
+    "both kinds of eviction": ("", "  - evict: {states: 1, kv_tokens: 1}\n", ["8: evict: need exactly one of states, kv_tokens, host"]),
+    "no kind of eviction": ("", "  - evict: {}\n", ["8: evict: need exactly one of states, kv_tokens, host"]),
     "heads that do not divide": ("cache: {slots: 4}", "model: {heads: 2, value_heads: 3}", ["2: model: value_heads 3 is no multiple of heads 2"]),
     "a bad name as key": ("", "  - expect: {cached: {a b: 3}}\n", [f"8: expect.cached.a b: found 'a b', need {NAME}"]),
     "a number as key": ("n: 2", "3: 2", ["6: decode: 'n' is missing", "6: decode: found 3, need a name as key"]),

@@ -275,4 +275,4 @@ def test_the_tree_does_what_its_naive_twin_does() -> None:
 @pytest.mark.parametrize("tree", FAULTY, ids=lambda tree: tree.__name__)
 def test_a_tree_with_one_method_wrong_is_told_from_its_twin(tree: type[RadixTree]) -> None:
     with pytest.raises(AssertionError):
-        run_machine(_machine_for(tree), settings=_settings(150))
+        run_machine(_machine_for(tree), settings=_settings(600))
