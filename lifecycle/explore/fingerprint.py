@@ -19,31 +19,15 @@ from marshal import dumps
 from operator import attrgetter
 from typing import Any, TypeAlias
 
+from replaylife.lifecycle.explore.beyond import Extras, outside, window_of
 from replaylife.lifecycle.explore.conversations import OVER, RUNNING, Progress
 from replaylife.lifecycle.explore.world import World
-from replaylife.lifecycle.planned import Window
 from replaylife.lifecycle.request import Request
-from replaylife.lifecycle.snapshot import NodeView, PlaceView, SlotView
+from replaylife.lifecycle.snapshot import NodeView, SlotView
 from replaylife.pool import Fold
 
 Fingerprint: TypeAlias = Callable[[], bytes]
 
-_NORMALISED = {
-    *(
-        "_action",
-        "_grid",
-        "published",
-        "rejected",
-        "retracted",
-        "capacity",
-        "num_taken",
-        "_clock",
-        "_next_id",
-    ),
-    *("_slots", "num_kv_tokens", "page_size", "_heap", "_queued", "step", "tensors", "write_pos", "logging"),
-    *("_load_holds", "_known", "queue", "waiting"),
-    *("_free", "num_slots", "_number", "_order", "_vocab", "_ring_length", "_track_point", "_tracks", "grid"),
-}
 """Attributes of the engine's parts that are constant, derived, or taken account of below."""
 
 _TAKEN = {
@@ -80,59 +64,6 @@ def _by_use(nodes: tuple[NodeView, ...]) -> list[NodeView]:
 _RECENCY = attrgetter("recency", "id")
 
 
-class Extras:
-    """Attributes that parts of the engine have beside those known here: kept as they are."""
-
-    def __init__(self, world: World) -> None:
-        found = [(part, name) for part, names in world.memento.names() for name in names]
-        self._those = [(part, name) for part, name in found if name not in _NORMALISED]
-
-    def read(self) -> tuple[str, ...]:
-        """Return their values, as text."""
-        return tuple(repr(getattr(part, name)) for part, name in self._those)
-
-
-def _outside(world: World, keys: dict[int, tuple[int, ...]]) -> tuple[Any, ...]:
-    """Places outside the pool, by number, what is on its way there, and who waits; nodes by their keys.
-
-    What lies in a free place, or in the target of a copy that has not arrived, is written before it is read.
-    """
-    snap = world.snapshot
-
-    def held(places: tuple[PlaceView, ...]) -> tuple[Any, ...]:
-        return tuple(
-            (tuple((o.kind, _of(o.id, keys)) for o in p.owners), tuple(p.temporal), tuple(p.conv))
-            if any(owner.kind in ("tree", "request") for owner in p.owners)
-            else tuple((o.kind, _of(o.id, keys)) for o in p.owners)
-            for p in places
-        )
-
-    copies = tuple(
-        (
-            c.kind,
-            _of(c.of, keys),
-            None if c.kind == "load" else c.dst,
-            None if c.locked is None else keys[c.locked],
-        )
-        for c in snap.copies
-    )
-    waiting = tuple((w.id, w.where, w.place, tuple(w.tokens)) for w in snap.waiting)
-    return held(snap.host_places), held(snap.peer_places), snap.host_free, snap.peer_free, copies, waiting
-
-
-def _of(name: str, keys: dict[int, tuple[int, ...]]) -> Any:
-    """Name a node by its key: ``4`` or ``node 4``; anybody else by name."""
-    number = name.removeprefix("node ")
-    return keys.get(int(number), number) if number.isdigit() else name
-
-
-def _window(window: Window | None) -> tuple[int, ...]:
-    """A verify window by numbers; its tokens are the request's last ones."""
-    if window is None:
-        return ()
-    return window.keep, window.records, len(window.tokens), window.num_confirmed
-
-
 class Exact:
     """Names and numbers as they are: slots, requests, the contents of free slots and of rings."""
 
@@ -155,7 +86,7 @@ class Exact:
                     tuple(self._request(request, keys) for request in world.engine.requests.values()),
                     tuple((s.rows, s.copies, s.executed_at is None) for s in snap.in_flight),
                     tuple(
-                        (p.published, tuple(map(tuple, p.copies)), _window(p.window))
+                        (p.published, tuple(map(tuple, p.copies)), window_of(p.window))
                         for s in world.engine.stepper.in_flight
                         for p in s.rows
                     ),
@@ -165,7 +96,7 @@ class Exact:
                     tuple(sorted(store.rejected.items())),
                     tuple(map(tuple, world.cast)),
                     world.counts,
-                    _outside(world, keys),
+                    outside(world, keys),
                     tuple(keys[node.id] for node in store.tree.host_nodes()),
                     self._extras.read(),
                 ),
@@ -228,7 +159,7 @@ class Reduced:
         cursors = [snap.slots[slot].write_pos for slot in snap.free_slots if slot < len(snap.slots)]
         skeleton += (parents, cursors, [(s.executed_at is None, len(s.rows)) for s in flight])
         if snap.host_places or snap.peer_places:
-            self._odd.append(_outside(world, {node.id: tuple(node.key) for node in nodes}))
+            self._odd.append(outside(world, {node.id: tuple(node.key) for node in nodes}))
         own = [self._own(i, progress, tuple(places[i]), ranks) for i, progress in enumerate(world.cast)]
         if self._odd:
             return digest(b"".join((dumps(skeleton, _VERSION), dumps(self._odd, _VERSION), *own)))
@@ -363,6 +294,6 @@ class Reduced:
                     view = self.world.snapshot.slots[copy.dst]
                     written = self._contents(index, view) if copy.dst in executed and not own else ()
                     copies.append((copy.length, own, written))
-                window = _window(row.window)
+                window = window_of(row.window)
                 rows.append((number, row.start, row.end, row.decode, row.published, tuple(copies), window))
         return tuple(rows)
