@@ -18,7 +18,6 @@ FILES = (
     "host",
     "lengths",
     "batches",
-    "budget",
 )
 FAULTS: dict[str, Fault] = {fault.id: fault for fault in instances(__name__, FILES, Fault)}
 

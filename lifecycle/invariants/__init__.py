@@ -22,7 +22,6 @@ FILES = (
     "tree",
     "places",
     "numeric",
-    "budget",
 )
 INVARIANTS: dict[str, type[Invariant]] = {
     kind.id: kind
