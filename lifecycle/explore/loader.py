@@ -17,13 +17,13 @@ from replaylife.lifecycle.scenario.reading import MAX_BYTES, Document, read_docu
 
 def shipped_scopes() -> dict[str, str]:
     """Return the name and file name of every scope in the package."""
-    names = (entry.name for entry in files("replaylife.lifecycle.explore").joinpath("scopes").iterdir())
+    names = (entry.name for entry in files("replaylife.lifecycle.explore.scopes").iterdir())
     return {name.removesuffix(".yaml"): name for name in sorted(names) if name.endswith(".yaml")}
 
 
 def shipped_scope(name: str) -> Scope:
     """Return a scope of the package by name. Raises ``KeyError`` where there is no such."""
-    entry = files("replaylife.lifecycle.explore").joinpath("scopes", shipped_scopes()[name])
+    entry = files("replaylife.lifecycle.explore.scopes").joinpath(shipped_scopes()[name])
     return parse_scope(entry.read_bytes(), name)
 
 

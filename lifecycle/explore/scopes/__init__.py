@@ -1,0 +1,1 @@
+"""Scopes shipped with replaylife: small worlds that `explore` plays to the end."""
