@@ -80,6 +80,12 @@ class PoolTensors:
         }
         return {name: tensor for name, tensor in named.items() if tensor is not None}
 
+    def rings(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return ``ring_d``, ``ring_k`` and ``ring_g``; raises ``ValueError`` where there are none."""
+        if self.ring_d is None or self.ring_k is None or self.ring_g is None:
+            raise ValueError("the pool has no ring (ReplaySSM is off), need ring_length")
+        return self.ring_d, self.ring_k, self.ring_g
+
     def nbytes(self) -> int:
         """Bytes allocated, all tensors and slots."""
         cursors = 0 if self.write_pos is None else self.write_pos.nbytes
@@ -103,16 +109,8 @@ class PoolTensors:
 
     def fold(self, slots: Sequence[int], counts: Sequence[int], dst: Sequence[int]) -> None:
         """Fold the first ``counts`` records of ``slots`` into temporal of ``dst``: one launch, all layers."""
-        if self.ring_d is None or self.ring_k is None or self.ring_g is None:
-            raise ValueError("fold: the pool has no ring (ReplaySSM is off), need ring_length")
         self.kernels.fold(
-            self.temporal,
-            self.ring_d,
-            self.ring_k,
-            self.ring_g,
-            self.indices(slots),
-            self.indices(counts),
-            self.indices(dst),
+            self.temporal, *self.rings(), self.indices(slots), self.indices(counts), self.indices(dst)
         )
 
     def save_conv(self, slot: int) -> None:
@@ -125,10 +123,20 @@ class PoolTensors:
         if self.conv_checkpoint is not None:
             self.conv[:, slot] = self.conv_checkpoint[:, slot]
 
-    def keep_inputs(self, layer: int, slot: int, inputs: torch.Tensor) -> None:
-        """Keep a window's inputs ``[T, conv_dim]`` behind the live window, which must not have moved yet."""
-        window = torch.cat([self.conv[layer, slot], inputs.T.to(self.conv.dtype)], dim=-1)
-        self.kept_inputs.setdefault(slot, {})[layer] = window
+    def keep_inputs(
+        self, layer: int, slots: torch.Tensor, extended: torch.Tensor, lengths: torch.Tensor
+    ) -> None:
+        """Keep the inputs of verify windows and move the live windows to their ends.
+
+        ``extended [B, conv_dim, W-1+T]`` as ``conv_verify`` returns it, oldest first; a row of slot -1 is
+        padding.
+        """
+        past = self.conv.shape[-1]
+        for row, (slot, length) in enumerate(zip(slots.tolist(), lengths.tolist(), strict=True)):
+            if slot >= 0:
+                window = extended[row, :, : past + length]
+                self.kept_inputs.setdefault(slot, {})[layer] = window
+                self.conv[layer, slot] = window[:, length:]
 
     def rewind_window(self, slot: int, position: int) -> None:
         """Set the live window of ``slot`` to what it was after ``position`` tokens of its open window."""

@@ -27,10 +27,6 @@ class MixerInputs:
         parts = (self.mixed, self.a, self.b)
         return MixerInputs(*(part.view(rows, window, *part.shape[1:]) for part in parts))
 
-    def at(self, position: int) -> MixerInputs:
-        """Return the tokens at one position of the windows, one per row."""
-        return MixerInputs(*(part[:, position].contiguous() for part in (self.mixed, self.a, self.b)))
-
 
 class Mixer:
     """Runs the kernels on one layer at a time; the pool's tensors are the only state."""
@@ -71,10 +67,10 @@ class Mixer:
         mixed = tensors.kernels.conv_step(inputs.mixed, weights.conv, tensors.conv[layer], slots)
         q, k, v = self._split(mixed)
         arguments = (q, k, v, inputs.a, inputs.b, weights.A_log, weights.dt_bias, tensors.temporal[layer])
-        if tensors.ring_d is None or tensors.ring_k is None or tensors.ring_g is None or write_pos is None:
+        if write_pos is None:
             return tensors.kernels.packed_decode(*arguments, slots)
-        ring = (tensors.ring_d[layer], tensors.ring_k[layer], tensors.ring_g[layer])
-        return tensors.kernels.replay_decode(*arguments, *ring, write_pos, slots)
+        ring_d, ring_k, ring_g = (ring[layer] for ring in tensors.rings())
+        return tensors.kernels.replay_decode(*arguments, ring_d, ring_k, ring_g, write_pos, slots)
 
     def verify(
         self,
@@ -88,18 +84,32 @@ class Mixer:
         """Run a window of T tokens per row, ``lengths [B]`` of which count; returns ``[B, T, HV, V]``.
 
         Appends the records of all of them from ``write_pos`` on, leaves temporal and cursors alone, moves the
-        live window to the end, and keeps the convolution's inputs so that it can be taken back. Here a window
-        is T decode steps; a kernel that takes it at once has the same signature.
+        live window to the end, and keeps the convolution's inputs so that it can be taken back.
         """
-        for row, (slot, length) in enumerate(zip(slots.tolist(), lengths.tolist(), strict=True)):
-            self._tensors.keep_inputs(layer, slot, inputs.mixed[row, :length])
-        outputs = []
-        for position in range(inputs.mixed.shape[1]):
-            running = position < lengths
-            active = torch.where(running, slots, -1)
-            cursors = torch.where(running, write_pos + position, 0)
-            outputs.append(self.decode(layer, weights, inputs.at(position), active, cursors))
-        return torch.stack(outputs, dim=1)
+        tensors = self._tensors
+        ring_d, ring_k, ring_g = (ring[layer] for ring in tensors.rings())
+        mixed, extended = tensors.kernels.conv_verify(
+            inputs.mixed, weights.conv, tensors.conv[layer], slots, lengths
+        )
+        tensors.keep_inputs(layer, slots, extended, lengths)
+        rows, window = mixed.shape[:2]
+        q, k, v = (part.view(rows, window, *part.shape[1:]) for part in self._split(mixed.flatten(0, 1)))
+        return tensors.kernels.verify(
+            q,
+            k,
+            v,
+            inputs.a,
+            inputs.b,
+            weights.A_log,
+            weights.dt_bias,
+            tensors.temporal[layer],
+            ring_d,
+            ring_k,
+            ring_g,
+            write_pos,
+            slots,
+            lengths,
+        )
 
     def _split(self, mixed: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         config, count = self._config, mixed.shape[0]

@@ -117,6 +117,15 @@ def test_replies_agree_through_the_triton_kernels() -> None:
     assert fast.reply == slow.reply == fast.cold_reply
 
 
+def test_a_step_of_windows_is_one_launch_of_each_kernel_per_layer() -> None:
+    life = Life(backend="torch").live(*PROMPT)
+    launches = life.engine.store.pool.tensors.kernels.launches
+    before = launches.copy()
+    life.live(verify(6, 2))
+    layers = life.engine.config.model.layers
+    assert launches - before == {"conv_verify[torch]": layers, "verify[torch]": layers}
+
+
 def test_rejected_drafts_are_other_tokens_than_the_model_samples() -> None:
     life = Life().live(*PROMPT, verify(6, 3))
     (drafted,), (accepted,) = life.of(Drafted), life.of(Accepted)

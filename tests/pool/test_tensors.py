@@ -93,9 +93,7 @@ def test_indices_are_int32_on_the_pools_device() -> None:
 
 
 def test_a_fold_without_a_ring_is_refused() -> None:
-    with pytest.raises(
-        ValueError, match=r"fold: the pool has no ring \(ReplaySSM is off\), need ring_length"
-    ):
+    with pytest.raises(ValueError, match=r"the pool has no ring \(ReplaySSM is off\), need ring_length"):
         tensors_of(small(ring_length=None)).fold([1], [1], [1])
     tensors = tensors_of(small())
     tensors.fold([1], [1], [1])
