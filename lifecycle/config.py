@@ -43,14 +43,13 @@ class CacheConfig:
     """Sizes and policies of the cache.
 
     ``ring_length`` is L, the decode steps between two folds; ``ring_dtype``, ``ring_key_dtype``,
-    ``ring_keys`` and ``ring_gates`` say how its records are stored (see ``PoolShape``);
-    ``track_interval`` the tokens between two
-    track points. ``finish`` says what a finishing request does with the records in its ring (cut the key
-    or fold them), ``track`` whether a track point leaves a checkpoint in the tree. With ``overlap`` a step
-    may be scheduled before the one before it has committed. ``graph_rows`` is the batch size of graph mode:
-    static buffers of so many rows, refreshed in place, padded with slot -1; ``None`` runs without them.
-    ``host_slots`` are the places for checkpoints in host memory (0: no host tier), ``peer_slots`` those of
-    another engine's pool that requests can be transferred to.
+    ``ring_keys`` and ``ring_gates`` say how its records are stored (see ``PoolShape``); ``track_interval``
+    the tokens between two track points. ``finish`` says what a finishing request does with the records in
+    its ring (cut the key or fold them), ``track`` whether a track point leaves a checkpoint in the tree.
+    With ``overlap`` a step may be scheduled before the one before it has committed. ``graph_rows`` is the
+    batch size of graph mode: static buffers of so many rows, refreshed in place, padded with slot -1;
+    ``None`` runs without them. ``host_slots`` are the places for checkpoints in host memory (0: no host
+    tier), ``peer_slots`` those of another engine's pool that requests can be transferred to.
     """
 
     strategy: str = "no_buffer"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 CopyKind: TypeAlias = Literal["offload", "load", "transfer", "backup", "restore"]
 PlaceKind: TypeAlias = Literal["host", "peer"]
+Place: TypeAlias = tuple[PlaceKind, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,41 @@ class CopyAborted:
     of: str
     src: int
     dst: int
+
+
+class Copy(Protocol):
+    """A copy of a checkpoint, in flight or told of by an event."""
+
+    @property
+    def kind(self) -> CopyKind:
+        """Why it goes, and so which way."""
+        ...
+
+    @property
+    def src(self) -> int:
+        """The slot or place it is made from."""
+        ...
+
+    @property
+    def dst(self) -> int:
+        """The slot or place it fills."""
+        ...
+
+
+def copy_ends(copy: Copy) -> tuple[int, Place]:
+    """Return the slot and the place between which a copy goes."""
+    where = copy.place if isinstance(copy, CopyFinished) else place_of(copy.kind)
+    return (copy.dst, (where, copy.src)) if inward(copy.kind) else (copy.src, (where, copy.dst))
+
+
+def place_of(kind: CopyKind) -> PlaceKind:
+    """Return where outside the pool a copy of this kind goes, or comes from."""
+    return "peer" if kind == "transfer" else "host"
+
+
+def inward(kind: CopyKind) -> bool:
+    """Whether a copy of this kind fills a slot of the pool."""
+    return kind in ("load", "restore")
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,8 @@ class SglangAdapter:
             return "overlap: the adapter plays whole steps"
         if cache.graph_rows is not None:
             return "graph mode: SGLang captures its graphs on a GPU only"
+        if cache.host_slots or cache.peer_slots:
+            return "host tier: SGLang moves states by its cache controllers, which the adapter does not drive"
         if cache.finish == "fold" and cache.replayssm and cache.strategy == "no_buffer":
             return "finish fold: SGLang cuts the key to the last fold (finish: truncate)"
         return None

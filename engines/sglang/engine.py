@@ -111,6 +111,12 @@ class SglangEngine:
                 )
             case actions.Schedule() | actions.Execute() | actions.Commit():
                 raise CannotExpress("overlapped steps: this adapter plays whole steps")
+            case actions.Verify() | actions.Draft():
+                raise CannotExpress("verify windows: SGLang plans them in its speculative workers")
+            case actions.EndSession() | actions.Cancel():
+                raise CannotExpress("sessions and the waiting queue: they belong to SGLang's scheduler")
+            case _:
+                raise CannotExpress(f"{type(action).__name__}: copies to other memory are not driven")
 
     def _require_running(self, action: Action, name: str) -> Life:
         if name not in self._lives:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from replaylife.lifecycle.events import CopyAborted, CopyFinished, CopyStarted, Event, PlaceKind
+from replaylife.lifecycle.events import CopyAborted, CopyFinished, CopyStarted, Event
+from replaylife.lifecycle.events_outside import copy_ends
 from replaylife.lifecycle.snapshot import CopyView, Measurement, Snapshot
 
 SLOT_FIELDS = ("slot", "src", "dst", "slots")  # fields of events that name slots
@@ -84,8 +85,7 @@ def _ends(
     copy: CopyView | CopyStarted | CopyFinished | CopyAborted, name: str, snapshot: Snapshot
 ) -> Iterator[str]:
     """Say where a copy names a slot or a place that does not exist."""
-    where: PlaceKind = getattr(copy, "place", "peer" if copy.kind == "transfer" else "host")
-    slot, place = (copy.dst, copy.src) if copy.kind in ("load", "restore") else (copy.src, copy.dst)
+    slot, (where, place) = copy_ends(copy)
     if not 0 <= slot < len(snapshot.slots):
         yield f"{name} names slot {slot}, which does not exist; the slots are 0..{len(snapshot.slots) - 1}"
     places = len(getattr(snapshot, f"{where}_places"))

@@ -14,7 +14,8 @@ from replaylife.view.look import count, look_of
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from replaylife.lifecycle.trace.causes import Causes, Chain, Link
+    from replaylife.lifecycle.trace.causes import Causes
+    from replaylife.lifecycle.trace.chain import Chain, Link
     from replaylife.view.book import Book
     from replaylife.view.look import Look
 

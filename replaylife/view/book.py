@@ -12,7 +12,8 @@ from replaylife.lifecycle.config import EngineConfig
 from replaylife.lifecycle.invariants import Checker
 from replaylife.lifecycle.scenario.player import Failed, Held, Played
 from replaylife.lifecycle.snapshot import Violation
-from replaylife.lifecycle.trace.causes import Causes, Chain
+from replaylife.lifecycle.trace.causes import Causes
+from replaylife.lifecycle.trace.chain import Chain
 from replaylife.lifecycle.trace.contents import Contents, matching_step, survey
 from replaylife.lifecycle.trace.errors import TraceDamaged
 from replaylife.lifecycle.trace.lines import Expectation, Header

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from replaylife.lifecycle.trace.causes import Chain, Link
+from replaylife.lifecycle.trace.chain import Chain, Link
 from replaylife.view.look import BOLD, DIM, Look, clean, count, hang
 
 LABEL = 12

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from replaylife.lifecycle.scenario.player import Failed, Held
 from replaylife.lifecycle.snapshot import RequestView, SlotView, Snapshot, Violation
-from replaylife.lifecycle.trace.causes import Chain
+from replaylife.lifecycle.trace.chain import Chain
 from replaylife.view.book import Page
 from replaylife.view.chain import chain_lines
 from replaylife.view.look import (

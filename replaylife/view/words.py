@@ -32,6 +32,7 @@ from replaylife.lifecycle.events import (
     StepCommitted,
     StepScheduled,
 )
+from replaylife.lifecycle.events_outside import copy_ends, inward
 from replaylife.view.look import Signs, count, spans
 
 PURPOSES = {
@@ -128,14 +129,11 @@ def _outside(event: Event, signs: Signs) -> str:
 
 
 def _moved(event: CopyFinished, signs: Signs) -> str:
-    slot, place = f"slot {event.src}", f"{event.place} place {event.dst}"
-    if event.kind in ("load", "restore"):
-        slot, place = f"slot {event.dst}", f"{event.place} place {event.src}"
-        ends = f"{place} {signs.arrow} {slot}"
-    else:
-        ends = f"{slot} {signs.arrow} {place}"
+    slot, (where, index) = copy_ends(event)
+    ends = [f"slot {slot}", f"{where} place {index}"]
+    way = f" {signs.arrow} ".join(reversed(ends) if inward(event.kind) else ends)
     lost = f", {count(event.pending, 'record')} still pending" if event.pending else ""
-    return f"{event.kind} of {event.of}: {ends} ({count(event.length, 'token')}{lost})"
+    return f"{event.kind} of {event.of}: {way} ({count(event.length, 'token')}{lost})"
 
 
 def _matched(event: Matched) -> str:

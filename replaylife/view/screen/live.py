@@ -7,7 +7,8 @@ from dataclasses import asdict
 
 from replaylife.lifecycle.scenario.player import Failed, Held, Played
 from replaylife.lifecycle.snapshot import Transition, Violation
-from replaylife.lifecycle.trace.causes import Causes, Chain
+from replaylife.lifecycle.trace.causes import Causes
+from replaylife.lifecycle.trace.chain import Chain
 from replaylife.view.book import Page, line_words
 from replaylife.view.subject import Subject
 

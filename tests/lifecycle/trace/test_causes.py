@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from replaylife.lifecycle.events import (
+    AdmissionRejected,
+    Finished,
+    Matched,
+    PublishSkipped,
+    Released,
+    StepCommitted,
+    StepScheduled,
+)
 from replaylife.lifecycle.faults import FAULTS
-from replaylife.lifecycle.trace.causes import MAX_CARRIED, Causes, Chain
+from replaylife.lifecycle.trace.causes import Causes
+from replaylife.lifecycle.trace.chain import MAX_CARRIED, Chain
+from replaylife.lifecycle.trace.telling import tell
 from replaylife.playing import Result, play
 from replaylife.reference import entries
 
 SCENARIOS = {entry.id: entry.scenario for entry in entries("fault") if entry.ledger}
+
+UNTOLD = (AdmissionRejected, Finished, Matched, PublishSkipped, Released, StepCommitted, StepScheduled)
 
 
 def _followed(result: Result, *, first: int = 1, limit: int = 1_000) -> Causes:
@@ -57,6 +70,40 @@ def test_records_left_behind_by_a_copy_plant_it() -> None:
     chain = _followed(play(SCENARIOS["copy-active-slot"], faults=["copy-active-slot"])).chains[0]
     assert (chain.planted.first, chain.planted.last, chain.step) == (3, 8, 9)
     assert "6 records stay behind" in chain.carried[0].text
+
+
+def test_what_a_backup_leaves_behind_is_followed_to_host_memory_and_back() -> None:
+    (chain,) = _followed(play(SCENARIOS["retract-drops-ring"], faults=["retract-drops-ring"])).chains
+    assert _told(chain)[:3] == [
+        "steps 3..6, decode a: tokens 11..14 of a in the ring of slot 1; temporal stays at 10",
+        "step 7, retract a: the backup of request a arrives, from slot 1 to host place 0: 10 tokens, "
+        "4 records stay behind",
+        "step 8, admit a: the restore of request a arrives, from host place 0 to slot 3: 10 tokens",
+    ]
+    assert [link.first for link in chain.bites] == [9]
+    assert {violation.subject for _, violation in chain.also} == {"slot 1", "request a", "node 2"}
+
+
+def test_a_state_taken_from_a_slot_that_its_load_gave_back_is_still_the_same_story() -> None:
+    (chain,) = _followed(play(SCENARIOS["load-published-early"], faults=["load-published-early"])).chains
+    assert "slot 3 is copied to slot 5: 5 tokens" in [link.text for link in chain.carried]
+
+
+def test_a_window_is_told_by_the_tokens_that_went_in_and_those_kept() -> None:
+    (chain,) = _followed(play(SCENARIOS["conv-not-rolled-back"], faults=["conv-not-rolled-back"])).chains
+    assert chain.planted.text == (
+        "tokens 11..14 of a go into slot 1 as a window; 2 of 4 tokens are kept: temporal 10, conv 14, ring 2"
+    )
+
+
+def test_no_event_of_any_seeded_fault_is_told_by_its_class_alone() -> None:
+    told = 0
+    for fault, scenario in SCENARIOS.items():
+        for played in play(scenario, faults=[fault]).played:
+            for event in played.transition.events:
+                told += 1
+                assert tell(event, played.transition) != type(event).__name__ or type(event) in UNTOLD
+    assert told >= 1_000
 
 
 def test_a_lock_that_stays_is_planted_where_it_should_have_gone() -> None:
