@@ -48,6 +48,7 @@ THEIRS = {
     "RadixKey": f"{_SRT}.mem_cache.radix_cache",
     "ComponentType": f"{_SRT}.mem_cache.unified_cache.components.base",
     "UnifiedRadixCache": f"{_SRT}.mem_cache.unified_radix_cache",
+    "get_server_args": f"{_SRT}.runtime_context",
     "mamba_track_grid": f"{_SRT}.runtime_context",
     "mamba_checkpoint_grid": f"{_SRT}.runtime_context",
     "SamplingParams": f"{_SRT}.sampling.sampling_params",

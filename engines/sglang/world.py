@@ -26,7 +26,7 @@ class World:
         self.kv_contents: dict[int, int] = {}  # the token whose key-value each place holds
         self.extra_buffer = config.cache.strategy != "no_buffer"
         self._settings = self._make_settings(config.cache)
-        self.enter()
+        self._publish()
         self.pool = self._make_pool(config)
         self.kv = self._make_kv(config.cache)
         self.cache = self._make_cache(config.cache, core)
@@ -41,7 +41,11 @@ class World:
         )
 
     def enter(self) -> None:
-        """Make this world's settings those of the process."""
+        """Make this world's settings those of the process; publishing them takes SGLang milliseconds."""
+        if self.theirs.get_server_args() is not self._settings:
+            self._publish()
+
+    def _publish(self) -> None:
         self.theirs.set_global_server_args_for_scheduler(self._settings)
 
     @property

@@ -26,6 +26,17 @@ def complete_faults(
     return [CompletionItem(id, help=FAULTS[id].title) for id in FAULTS if id.startswith(incomplete)]
 
 
+def complete_invariants(
+    ctx: click.Context, param: click.Parameter, incomplete: str  # noqa: ARG001
+) -> list[CompletionItem]:  # fmt: skip
+    """Offer the ids of invariants, with their claims."""
+    from replaylife.lifecycle.invariants import INVARIANTS
+
+    return [
+        CompletionItem(id, help=kind.claim) for id, kind in INVARIANTS.items() if id.startswith(incomplete)
+    ]
+
+
 def complete_ids(
     ctx: click.Context, param: click.Parameter, incomplete: str  # noqa: ARG001
 ) -> list[CompletionItem]:  # fmt: skip

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from replaylife.cli.complete import complete_faults
+from replaylife.cli.complete import complete_faults, complete_invariants
 from replaylife.cli.errors import EXIT_INTERRUPTED, CannotWork
 
 if TYPE_CHECKING:
@@ -41,6 +41,10 @@ Exit codes:
   depth, levels, cut, seconds, actions, situations, never, violations (moves,
   invariant, subject, found, expected, proof, breakdown, scenario)
 
+--engine sglang leads that engine through the scope (docs/sglang.md): the reference finds the states, and each
+transition is played on a fresh engine at the end of a shortest way there. What breaks ends a way; --ignore
+names invariants whose violations are known, so that the ways go on past them.
+
 --graph FILE writes the whole state graph of a small scope (.graphml, or .dot); a violation does not end it.
 """
 
@@ -59,6 +63,11 @@ def _complete_scopes(
 @click.option(
     "--fault", "faults", multiple=True, metavar="ID", shell_complete=complete_faults,
     help="Seed a fault, beside the scope's own.",
+)  # fmt: skip
+@click.option("--engine", metavar="NAME", help="Lead this engine through it: sglang or sglang-rust.")
+@click.option(
+    "--ignore", "ignored", multiple=True, metavar="INVARIANT", shell_complete=complete_invariants,
+    help="With --engine: go on past violations of this invariant, and do not report them.",
 )  # fmt: skip
 @click.option("--max-states", type=click.IntRange(min=1), metavar="N", help="Stop at so many states.")
 @click.option(
@@ -87,6 +96,12 @@ def command(scope: str | None, faults: tuple[str, ...], form: str, **options: An
         sys.exit(0)
     _check(faults, options)
     read = _read(scope)
+    if options["engine"] is not None:
+        from replaylife.cli.explore_engine import explore_engine
+
+        sys.exit(explore_engine(scope, read, faults, {**options, "form": form}))
+    if options["ignored"]:
+        raise CannotWork("--ignore goes with --engine; the reference engine has no known violations")
     found = _search(read, faults, options)
     example = _example(read, faults, found)
     if example is not None:

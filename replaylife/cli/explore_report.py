@@ -126,7 +126,9 @@ def _lines(
 
 
 def _wrapped(head: str, counts: Any) -> Iterator[str]:
-    """Counts in lines of about 100 characters under one head."""
+    """Counts in lines of about 100 characters under one head; nothing where there are none."""
+    if not counts:
+        return
     line = f"{head:11}"
     for key, count in sorted(counts.items()):
         part = f" {key} {count:,}"

@@ -71,8 +71,12 @@ NEEDS_PLACES = {
 NEEDS_A_DONATION = {"donation-onto-a-state"}  # align gives its slot up: its blocks are in the tree already
 # Rarer ones, which need only happen: forwards seldom have to evict where track points keep nothing.
 NO_FLOOR = {"leave-before-the-copy", "forward-evicts"}
-# Without overlap only an open window is in flight, under overlap a window needs an idle moment.
-SELDOM = {True: OF_WINDOWS, False: IN_FLIGHT | {"window-thrown-away"}}
+# Without overlap only an open window is in flight. Under overlap a window needs an idle moment, and a row
+# moves up only where a request leaves between two schedules.
+SELDOM = {
+    True: OF_WINDOWS | {"row-moved"},
+    False: IN_FLIGHT | {"window-thrown-away"},
+}
 # Those that a tree of one-token pages under pressure has plenty of; elsewhere they need only happen, if ever.
 OF_THE_TREE = {
     *("cow-under-pressure", "tombstone-hit-again", "donation-onto-a-state", "checkpoint-onto-a-state"),

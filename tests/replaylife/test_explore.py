@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from .command import invoke
 
 TINY = """title: tiny
@@ -113,3 +115,25 @@ def test_without_a_scope_the_shipped_ones_are_listed() -> None:
     done = invoke("explore")
     assert done.exit_code == 0
     assert "no-buffer-small" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--engine", "sgl"], "there is no such engine; did you mean 'sglang'?"),
+        (["--engine", "sglang", *FAULT], "a fault is of the reference engine's code, not of --engine"),
+        (["--ignore", "components-agree"], "--ignore goes with --engine"),
+        (["--engine", "sglang", "--graph", "a.dot"], "--graph is for the reference engine"),
+        (["--engine", "sglang", "--ignore", "agree"], "--ignore agree: there is no such invariant"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(tmp_path: Path, arguments: list[str], said: str) -> None:
+    done = invoke("explore", _scope(tmp_path), *arguments)
+    assert done.exit_code == 2
+    assert said in done.stderr
+
+
+def test_a_scope_that_the_engine_cannot_express_is_refused_with_the_reason() -> None:
+    done = invoke("explore", "extra-buffer-small", "--engine", "sglang")
+    assert done.exit_code == 2
+    assert "cannot express this scope: overlap" in done.stderr
