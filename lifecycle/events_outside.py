@@ -78,6 +78,14 @@ def copy_ends(copy: Copy) -> tuple[int, Place]:
     return (copy.dst, (where, copy.src)) if inward(copy.kind) else (copy.src, (where, copy.dst))
 
 
+def copy_way(copy: Copy) -> str:
+    """Name both ends: ``from slot 2 to host place 0``."""
+    slot, (where, index) = copy_ends(copy)
+    if inward(copy.kind):
+        return f"from {where} place {index} to slot {slot}"
+    return f"from slot {slot} to {where} place {index}"
+
+
 def place_of(kind: CopyKind) -> PlaceKind:
     """Return where outside the pool a copy of this kind goes, or comes from."""
     return "peer" if kind == "transfer" else "host"

@@ -26,7 +26,7 @@ from replaylife.lifecycle.events_outside import (
     Place,
     PlaceFreed,
     copy_ends,
-    inward,
+    copy_way,
 )
 from replaylife.lifecycle.snapshot import SlotView, Transition
 
@@ -80,10 +80,10 @@ def _tell_outside(event: Event) -> str:
     match event:
         case CopyStarted() | CopyAborted():
             done = "begins" if isinstance(event, CopyStarted) else "fails"
-            return f"the {event.kind} of {event.of} {done}, {_way(event)}"
+            return f"the {event.kind} of {event.of} {done}, {copy_way(event)}"
         case CopyFinished():
             behind = f", {event.pending} records stay behind" if event.pending else ""
-            return f"the {event.kind} of {event.of} arrives, {_way(event)}: {event.length} tokens{behind}"
+            return f"the {event.kind} of {event.of} arrives, {copy_way(event)}: {event.length} tokens{behind}"
         case CopyRefused():
             return f"no {event.kind} of {event.of}: {event.reason}"
         case PlaceFreed():
@@ -92,12 +92,6 @@ def _tell_outside(event: Event) -> str:
             return f"{event.request} leaves the waiting queue"
         case _:
             return type(event).__name__
-
-
-def _way(copy: CopyStarted | CopyFinished | CopyAborted) -> str:
-    slot, (where, index) = copy_ends(copy)
-    ends = f"slot {slot}", f"{where} place {index}"
-    return "from {1} to {0}".format(*ends) if inward(copy.kind) else "from {} to {}".format(*ends)
 
 
 def _stand(slot: int, t: Transition) -> str:

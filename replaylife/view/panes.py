@@ -27,6 +27,7 @@ from replaylife.view.look import (
     shorten,
     spans,
 )
+from replaylife.view.places import free_places, outside_sentences, place_lines
 from replaylife.view.requests import slot_of
 from replaylife.view.step import action_text
 from replaylife.view.subject import Subject
@@ -135,6 +136,9 @@ def slot_lines(sight: Sight, look: Look) -> list[Text]:
         lines.append(_slot(sight, slot, None if fresh else was, look, room))
     free = f" free {spans(after.free_slots)}" if after.free_slots else " no slot is free"
     lines.append(Text(f"{free} ({len(after.free_slots)} of {len(after.slots) - 1})", DIM))
+    broken = {violation.subject for violation in sight.page.played.violations}
+    lines += place_lines(after, before, look, room, broken)
+    lines += [Text(f" {words}", DIM) for words in free_places(after)]
     lines.append(Text(f" key-value {after.kv_free} of {after.kv_capacity} free", DIM))
     return lines
 
@@ -176,6 +180,8 @@ def request_lines(sight: Sight, look: Look) -> list[Text]:
         rows_ = ", ".join(f"{clean(name)} {start + 1}..{end}" for name, start, end in step.rows)
         stage = "scheduled" if step.executed_at is None else f"executed in step {step.executed_at}"
         lines += hang(Text(f" in flight: step {step.number}, {stage}: {rows_}", DIM), 0, look.width, deeper=4)
+    for sentence in outside_sentences(sight.after, look.signs):
+        lines += hang(Text(f" {sentence}", DIM), 0, look.width, deeper=4)
     return lines or [Text(" no request is running", DIM)]
 
 

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from replaylife.lifecycle.snapshot import NodeView, Snapshot, Transition
 from replaylife.view.look import BAD, DIM, GUTTER, STATE, Look, count, shorten, spans, under_gutter
+from replaylife.view.places import free_places
 from replaylife.view.requests import MAX_NAME, slot_of
 
 MAX_ROWS = 14
@@ -178,5 +179,6 @@ def slots_line(snapshot: Snapshot, look: Look) -> Text:
     tree = spans(node.state for node in snapshot.nodes if node.state is not None)
     parts = [*holders, f"tree {tree}"] if tree else holders
     parts.append(f"{len(snapshot.free_slots)} of {len(snapshot.slots) - 1} free")
+    parts += free_places(snapshot)
     parts.append(f"key-value {snapshot.kv_free} of {snapshot.kv_capacity} free")
     return Text.assemble(("slots".ljust(LABEL), DIM), f" {look.signs.dot} ".join(parts))

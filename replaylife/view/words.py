@@ -32,8 +32,8 @@ from replaylife.lifecycle.events import (
     StepCommitted,
     StepScheduled,
 )
-from replaylife.lifecycle.events_outside import copy_ends, inward
 from replaylife.view.look import Signs, count, spans
+from replaylife.view.places import way_of
 
 PURPOSES = {
     "chunk": "the end of a prefill chunk",
@@ -112,8 +112,7 @@ def _outside(event: Event, signs: Signs) -> str:
     """What went to places outside the pool and came back."""
     match event:
         case CopyStarted():
-            ends = f"{event.src} {signs.arrow} {event.dst}"
-            return f"{event.kind} of {event.of} begun, {ends}: {', '.join(event.components)}"
+            return f"{event.kind} of {event.of} begun, {way_of(event, signs)}: {', '.join(event.components)}"
         case CopyFinished():
             return _moved(event, signs)
         case CopyAborted():
@@ -129,10 +128,8 @@ def _outside(event: Event, signs: Signs) -> str:
 
 
 def _moved(event: CopyFinished, signs: Signs) -> str:
-    slot, (where, index) = copy_ends(event)
-    ends = [f"slot {slot}", f"{where} place {index}"]
-    way = f" {signs.arrow} ".join(reversed(ends) if inward(event.kind) else ends)
     lost = f", {count(event.pending, 'record')} still pending" if event.pending else ""
+    way = way_of(event, signs)
     return f"{event.kind} of {event.of}: {way} ({count(event.length, 'token')}{lost})"
 
 

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from replaylife.lifecycle.scenario.player import Failed
-from replaylife.lifecycle.snapshot import NodeView, RequestView, SlotView, Snapshot, Violation
+from replaylife.lifecycle.snapshot import NodeView, PlaceView, RequestView, SlotView, Snapshot, Violation
 from replaylife.view.book import Book, Page, run_of
 from replaylife.view.chain import chain_rows
 from replaylife.view.heading import cache_words, engine_words
 from replaylife.view.look import Signs, clean
+from replaylife.view.places import free_places, outside_sentences, owners_of, places_in_use
 from replaylife.view.requests import slot_of
 from replaylife.view.windows import MAX_STEPS, left_out, windows
 from replaylife.view.words import sentences
@@ -84,6 +85,8 @@ def _step(book: Book, page: Page, known: Snapshot | None) -> Json:
         "fresh": [_violation(book, t.step, v) for v in page.played.fresh[:MAX_VIOLATIONS]],
         "more": max(0, len(page.played.fresh) - MAX_VIOLATIONS),
         "kv": [t.after.kv_free, t.after.kv_capacity],
+        "free": list(free_places(t.after)),
+        "outside": list(outside_sentences(t.after, Signs())),
         "ring": t.after.ring_length,
         "mark": {},
     }
@@ -115,21 +118,42 @@ def _violation(book: Book, step: int, violation: Violation) -> Json:
 # -- views: what the page shows of each, by its name ---------------------------------------------------
 
 
-def _slots(snapshot: Snapshot) -> Iterator[tuple[str, SlotView]]:
+def _slots(snapshot: Snapshot) -> Iterator[tuple[str, SlotView | tuple[str, PlaceView]]]:
+    """Slots in use, then places outside the pool."""
     for slot in snapshot.slots:
         if slot.index and [owner.kind for owner in slot.owners] != ["free"]:
             yield f"slot {slot.index}", slot
+    for name, place in places_in_use(snapshot):
+        yield name, (name, place)
 
 
-def _slot(_: Snapshot, slot: SlotView) -> Json:
+def _slot(_: Snapshot, slot: SlotView | tuple[str, PlaceView]) -> Json:
+    if isinstance(slot, tuple):
+        return _place(*slot)
     owners = [clean(str(owner)).removeprefix("request ").replace("tree ", "node ") for owner in slot.owners]
     return {
         "id": f"slot {slot.index}",
+        "name": str(slot.index),
+        "where": "",
         "owner": ", ".join(owners) or "nobody",
         "odd": len(owners) != 1,
         "temporal": slot.temporal.length,
         "conv": slot.conv.length,
         "cursor": slot.write_pos,
+    }
+
+
+def _place(name: str, place: PlaceView) -> Json:
+    where = name.partition(" ")[0]
+    return {
+        "id": name,
+        "name": f"{where} {place.index}",
+        "where": where,
+        "owner": owners_of(place),
+        "odd": len(place.owners) != 1,
+        "temporal": place.temporal.length,
+        "conv": place.conv.length,
+        "cursor": None,
     }
 
 

@@ -111,11 +111,13 @@
   }
   function drawSlots(step, state) {
     const rows = state.slots.map((slot) => row(slot.id, step.mark.slots[slot.id], [
-      make("td", isBroken(step, slot.id) ? "bad" : "", slot.id.slice(5)), make("td", slot.odd ? "bad" : "", slot.owner),
+      make("td", isBroken(step, slot.id) ? "bad" : "", slot.name), make("td", slot.odd ? "bad" : "", slot.owner),
       make("td", "state", slot.temporal), make("td", slot.conv === slot.temporal || slot.cursor ? "" : "bad", slot.conv),
-      make("td", slot.cursor ? "new" : "dim", slot.cursor === null || step.ring === null ? "off" : gauge(slot.cursor, step.ring)),
+      make("td", slot.cursor ? "new" : "dim",
+        slot.where || (slot.cursor === null || step.ring === null ? "off" : gauge(slot.cursor, step.ring))),
     ]));
     fill("slots", [table(["", "slot", "owner", "temporal", "conv", "ring"], rows),
+      ...step.free.map((words) => make("div", "dim", words)),
       make("div", "dim", "key-value " + step.kv[0] + " of " + step.kv[1] + " free")]);
   }
   function drawRequests(step, state) {
@@ -130,7 +132,8 @@
         make("td", "", request.slots.join(" ")), make("td", "wrap", more.join("; "))]);
     });
     fill("requests", [rows.length ? table(["", "request", "phase", "committed", "cached", "slots", ""], rows)
-      : make("div", "dim", "no request is running"), ...gone(step, "requests")]);
+      : make("div", "dim", "no request is running"), ...gone(step, "requests"),
+      ...step.outside.map((sentence) => make("div", "", sentence))]);
   }
   function gone(step, name) {
     return Object.entries(step.mark[name]).filter(([, mark]) => mark === "-")
