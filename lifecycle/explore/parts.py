@@ -48,7 +48,7 @@ CONSTANT = frozenset(
 class Part:
     """One object of the engine and its simple attributes: numbers, texts, and containers of those."""
 
-    __slots__ = ("_get", "filled", "names", "object", "simple", "size")
+    __slots__ = ("_at_first", "_get", "filled", "names", "object", "simple", "size")
 
     def __init__(self, thing: object, names: tuple[str, ...]) -> None:
         self.object, self.names = thing, names
@@ -59,6 +59,7 @@ class Part:
         self.simple = tuple((i, name) for i, name in enumerate(names) if i not in containers)
         self._get = attrgetter(*names) if len(names) > 1 else lambda it: (getattr(it, names[0]),)
         self.size = len(getattr(thing, "__dict__", ()))
+        self._at_first = {name for name, _ in _attributes(thing)}  # looked at, and taken or left, by now
 
     def read(self) -> Values:
         """Return the values, containers as tuples."""
@@ -88,7 +89,7 @@ class Part:
             return
         self.size = len(held)
         now = {name for name, value in _attributes(self.object) if isinstance(value, _PLAIN + _FILLED)}
-        new = sorted(now - _elsewhere(self.object) - CONSTANT - set(self.names))
+        new = sorted(now - self._at_first - CONSTANT - set(self.names))
         if new:
             raise TypeError(
                 f"{type(self.object).__name__}.{new[0]} appeared during the search; set it when the engine "

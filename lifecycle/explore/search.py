@@ -13,7 +13,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from replaylife.lifecycle.explore.fingerprint import fingerprint_of
-from replaylife.lifecycle.explore.kinds import Option
+from replaylife.lifecycle.explore.options import Option
 from replaylife.lifecycle.explore.schema import Scope
 from replaylife.lifecycle.explore.world import Place, World
 from replaylife.lifecycle.invariants import Checker

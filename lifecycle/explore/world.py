@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from replaylife.lifecycle.actions import Action, Admit
+from replaylife.lifecycle.actions import Action, Admit, EndSession
 from replaylife.lifecycle.config import CacheConfig, EngineConfig
-from replaylife.lifecycle.events import AdmissionRejected, Finished, Released
+from replaylife.lifecycle.events import AdmissionRejected, Cancelled, Finished, Released
 from replaylife.lifecycle.explore.conversations import (
     IDLE,
     OVER,
@@ -19,8 +19,9 @@ from replaylife.lifecycle.explore.conversations import (
     Progress,
     conversations,
 )
-from replaylife.lifecycle.explore.kinds import KINDS, Option
+from replaylife.lifecycle.explore.kinds import KINDS
 from replaylife.lifecycle.explore.memento import Memento, Saved
+from replaylife.lifecycle.explore.options import Option
 from replaylife.lifecycle.explore.schema import Scope
 from replaylife.lifecycle.factory import EngineFactory
 from replaylife.lifecycle.protocol import transit
@@ -140,11 +141,17 @@ class World:
 
     def _listen(self, t: Transition) -> None:
         """Take note of who has come and gone."""
-        if isinstance(t.action, Admit):
-            self._admitted(t.action, any(isinstance(event, AdmissionRejected) for event in t.events))
+        match t.action:
+            case Admit():
+                self._admitted(t.action, any(isinstance(event, AdmissionRejected) for event in t.events))
+            case EndSession(name):
+                self._set(self._who[name], Progress(OVER))
         for event in t.events:
-            if isinstance(event, Finished | Released):
-                self._ended(event)
+            match event:
+                case Finished() | Released():
+                    self._ended(event)
+                case Cancelled(name):
+                    self._set(self._who[name], Progress(OVER))
 
     def _admitted(self, action: Admit, rejected: bool) -> None:
         who = self._who[action.request]
