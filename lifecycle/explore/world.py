@@ -24,7 +24,7 @@ from replaylife.lifecycle.explore.memento import Memento, Saved
 from replaylife.lifecycle.explore.options import Option
 from replaylife.lifecycle.explore.schema import Scope
 from replaylife.lifecycle.factory import EngineFactory
-from replaylife.lifecycle.protocol import transit
+from replaylife.lifecycle.protocol import ActionRefused, transit
 from replaylife.lifecycle.snapshot import RequestView, Snapshot, Transition
 
 ENDS = frozenset({"finish", "abort", "retract", "commit", "arrive"})
@@ -122,8 +122,12 @@ class World:
         self._tokens_before = {name: tuple(request.tokens) for name, request in requests}
         try:
             transition = transit(self.engine, action, step)
-        finally:
-            self.memento.applied(self.engine.changed())
+        except ActionRefused:
+            raise
+        except BaseException:
+            self.memento.broken()
+            raise
+        self.memento.applied(self.engine.changed())
         self._listen(transition)
         bound = self.bounded.get(kind)
         if bound is not None:

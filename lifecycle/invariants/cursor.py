@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable
 
 from replaylife.lifecycle.events import Accepted, CheckpointFolded, Decoded, Drafted, StateFolded
@@ -88,8 +88,8 @@ class CursorAdvancesOnce(Invariant):
 
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Check every row of a decode step, and every window opened or closed."""
-        folded: Counter[int] = Counter()
-        due: Counter[tuple[str, int]] = Counter()
+        folded: defaultdict[int, int] = defaultdict(int)
+        due: defaultdict[tuple[str, int], int] = defaultdict(int)
         for event in t.events:
             match event:
                 case StateFolded(slot, records):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from replaylife.lifecycle.actions import (
     Abort,
@@ -94,17 +94,16 @@ _ENDS = {Finish: "finish-in-flight", Abort: "abort-in-flight", Retract: "retract
 
 def situations_of(t: Transition) -> set[str]:
     """Return the names of the situations that a transition is, by itself."""
-    return {
-        *_of_step(t),
-        *_of_folds(t),
-        *_of_admission(t),
-        *_of_leaving(t),
-        *_of_tracking(t),
-        *_of_publishing(t),
-        *_of_tree(t),
-        *_of_windows(t),
-        *_of_copies(t),
-    }
+    happened = {type(event) for event in t.events}
+    found = {*_of_step(t), *_of_tracking(t), *_of_tree(t)}
+    for kinds, look in _ONLY_AFTER.items():
+        if not happened.isdisjoint(kinds):
+            found.update(look(t))
+    if isinstance(t.action, Admit):
+        found.update(_of_admission(t))
+    elif isinstance(t.action, Finish | Abort | Retract) or Released in happened:
+        found.update(_of_leaving(t))
+    return found
 
 
 def _of_step(t: Transition) -> Iterator[str]:
@@ -249,6 +248,15 @@ def _of_copies(t: Transition) -> Iterator[str]:
                 yield "evicted-beside-a-copy"
             case PlaceFreed() if isinstance(t.action, Cancel):
                 yield "waiting-cancelled"
+
+
+_ONLY_AFTER: dict[frozenset[type], Callable[[Transition], Iterator[str]]] = {
+    frozenset({StateFolded}): _of_folds,
+    frozenset({Published}): _of_publishing,
+    frozenset({Drafted, Accepted, CheckpointFolded, StepCommitted}): _of_windows,
+    frozenset({CopyFinished, CopyAborted, CopyRefused, Evicted, PlaceFreed}): _of_copies,
+}
+"""What need not be looked for unless one of these has happened."""
 
 
 class Coverage:
