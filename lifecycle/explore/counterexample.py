@@ -87,7 +87,8 @@ def _aftermath(
             yield ending(copy.of)
     for view in walk.engine.snapshot().requests:
         yield from _go_on(walk, view.id, REPLY if view.id in broken else 0)
-    for back in (*map(Resume, list(walk.cast.retracted)), *map(Retry, list(walk.cast.rejected))):
+    away: list[Resume | Retry] = [*map(Resume, walk.cast.retracted), *map(Retry, walk.cast.rejected)]
+    for back in away:
         if _took(walk, back) and back.request in walk.cast.running:
             yield back
             yield from _go_on(walk, back.request, REPLY)
@@ -131,7 +132,8 @@ def _go_on(walk: Walk, name: str, decode: int) -> Iterator[Move]:
     prefill = _whole(walk, name)
     if prefill is not None and _took(walk, prefill):
         yield prefill
-    for move in (*[Forward((name,))] * decode, Finish(name)):
+    ahead: list[Move] = [*[Forward((name,))] * decode, Finish(name)]
+    for move in ahead:
         if _took(walk, move):
             yield move
 
