@@ -37,8 +37,10 @@ class Checker:
     def check(self, transition: Transition) -> tuple[Violation, ...]:
         """Return every violation of one transition."""
         found: list[Violation] = []
+        happened = {type(event) for event in transition.events}
         for invariant in self.invariants:
-            found.extend(invariant.violations(transition))
+            if not invariant.only_after or not happened.isdisjoint(invariant.only_after):
+                found.extend(invariant.violations(transition))
         return tuple(found)
 
 

@@ -81,6 +81,7 @@ class CursorAdvancesOnce(Invariant):
 
     id = "cursor-advances-once"
     claim = "each kept token advances its row's cursor by one, and what is folded is what the cursor counted"
+    only_after = frozenset({Decoded, Drafted, Accepted})
 
     def applies_to(self, capabilities: Capabilities) -> bool:
         """Only with ReplaySSM on there is a cursor."""
@@ -126,6 +127,7 @@ class TrackedMeansFolded(Invariant):
 
     id = "tracked-means-folded"
     claim = "every row that reaches a track point is folded at exactly that length in that step"
+    only_after = frozenset({Decoded, CheckpointFolded})
 
     def applies_to(self, capabilities: Capabilities) -> bool:
         """Only with ReplaySSM on there is something to fold."""

@@ -54,6 +54,7 @@ class RingStaysHome(Invariant):
 
     id = "ring-stays-home"
     claim = "what leaves a slot for host memory or another pool is its checkpoint: no ring tensor is listed"
+    only_after = frozenset({CopyStarted, CopyFinished})
 
     def applies_to(self, capabilities: Capabilities) -> bool:
         """Only with ReplaySSM on there is a ring."""
