@@ -114,7 +114,7 @@ SHOWN = frozenset(  # faults whose shortest way, and what comes after it, ends i
     {
         *("finish-donates-full-length", "donate-live-conv", "copy-active-slot"),
         *("stash-leaves-slot-unfilled", "block-published-mid-ring", "insert-stamps-shorter-key"),
-        *("stamp-from-next-step", "end-with-steps-in-flight", "live-state-as-block"),
+        *("stamp-from-next-step", "live-state-as-block"),
         *("cow-survives-rejection", "rejected-records-stay", "phantom-record-per-window"),
         *("conv-not-rolled-back", "window-overwrites-ring", "window-crossing-unseen"),
         *("retract-drops-ring", "transfer-without-fold", "later-state-on-shared-key"),
