@@ -99,7 +99,8 @@ class ReferenceEngine:
         self.store.events = []
         self._perform(action)
         snapshot, self._changed = self._snapshotter.take()
-        self._snapshot = replace(snapshot, measurements=self.compute.measure(snapshot, self._changed))
+        measured = self.compute.measure(snapshot, self._changed)
+        self._snapshot = replace(snapshot, measurements=measured) if measured else snapshot
         return tuple(self.store.events)
 
     def snapshot(self) -> Snapshot:

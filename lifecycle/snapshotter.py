@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from replaylife.lifecycle.host_tier import HostTier
 from replaylife.lifecycle.planned import PlannedStep
@@ -13,6 +13,8 @@ from replaylife.lifecycle.snapshot_places import OutsideViews
 from replaylife.lifecycle.store import StateStore
 from replaylife.pool import EMPTY, Fold
 from replaylife.radix import Node
+
+_RESERVED, _FREE = Owner("reserved"), Owner("free")
 
 
 class Snapshotter:
@@ -26,7 +28,7 @@ class Snapshotter:
         self,
         store: StateStore,
         requests: Mapping[str, Request],
-        in_flight: Iterable[PlannedStep],
+        in_flight: Collection[PlannedStep],
         grid: int | None,
         tier: HostTier,
     ) -> None:
@@ -62,13 +64,15 @@ class Snapshotter:
             track_point=self._store.cache.track_point,
             grid=self._grid,
             lru=self._lru,
-            in_flight=tuple(_view_step(step) for step in self._in_flight),
+            in_flight=tuple([_view_step(step) for step in self._in_flight]),
             **self._outside.take(),
         )
         return snapshot, Changed(slots, nodes, requests)
 
     def _refresh_flight(self) -> None:
         """Slots that a step in flight has taken for a checkpoint, and that no request owns."""
+        if not (self._in_flight or self._tier.copies or self._step_holds or self._load_holds):
+            return
         holds: defaultdict[int, set[str]] = defaultdict(set)
         for step in self._in_flight:
             for row in step.rows:
@@ -140,7 +144,7 @@ class Snapshotter:
 
     def _refresh_slots(self) -> frozenset[int]:
         pool = self._store.pool
-        self._changed_slots |= pool.touched
+        self._changed_slots.update(pool.touched)
         pool.touched.clear()
         changed = frozenset(self._changed_slots)
         self._changed_slots.clear()
@@ -159,7 +163,7 @@ class Snapshotter:
         host = None if pool.write_pos is None else pool.write_pos[index]
         return SlotView(
             index=index,
-            owners=tuple(self._owners(index)),
+            owners=self._owners(index),
             temporal=entry.temporal,
             conv=entry.conv,
             conv_checkpoint=entry.conv_checkpoint,
@@ -169,15 +173,16 @@ class Snapshotter:
             written=entry.written,
         )
 
-    def _owners(self, index: int) -> Iterable[Owner]:
-        if index == 0:
-            yield Owner("reserved")
-        yield from (Owner("free") for slot in self._free_list if slot == index)
-        yield from (Owner("tree", str(node)) for node in sorted(self._node_holds[index]))
-        yield from (Owner("request", name) for name in sorted(self._request_holds[index]))
-        yield from (Owner("step", number) for number in sorted(self._step_holds.get(index, ())))
-        if index in self._load_holds:
-            yield Owner("copy", self._load_holds[index])
+    def _owners(self, index: int) -> tuple[Owner, ...]:
+        owners = [_RESERVED] if index == 0 else []
+        owners += [_FREE] * self._free_list.count(index)
+        owners += [Owner("tree", str(node)) for node in sorted(self._node_holds[index])]
+        owners += [Owner("request", name) for name in sorted(self._request_holds[index])]
+        if self._step_holds or self._load_holds:
+            owners += [Owner("step", number) for number in sorted(self._step_holds.get(index, ()))]
+            if index in self._load_holds:
+                owners.append(Owner("copy", self._load_holds[index]))
+        return tuple(owners)
 
 
 def _view_request(request: Request) -> RequestView:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from replaylife.lifecycle.explore.schema import Scope
 from replaylife.lifecycle.explore.search import Budget, Edge, Found, Search
-from replaylife.lifecycle.wander.moves import Open, Resume, Retry
+from replaylife.lifecycle.wander.moves import Leave, Open, Resume, Retry
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -62,6 +62,8 @@ def words(move: object) -> str:
             return f"resume {name}"
         case Retry(name):
             return f"retry {name}"
+        case Leave(name):
+            return f"end the session of {name}"
         case _:
             return str(move)
 

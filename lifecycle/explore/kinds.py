@@ -6,54 +6,35 @@ refuses what is not, and a refusal changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Iterator
+from itertools import combinations, permutations, product
+from typing import TYPE_CHECKING
 
 from replaylife.lifecycle.actions import (
     Abort,
-    AbortCopy,
-    Action,
     Admit,
     Checkpoint,
     Commit,
     Draft,
-    EvictHost,
     EvictKv,
     EvictStates,
     Execute,
     Finish,
-    FinishCopy,
     Flush,
     Forward,
-    Load,
-    Offload,
     Prefill,
     Retract,
     Schedule,
-    Transfer,
     Verify,
     Windows,
 )
+from replaylife.lifecycle.explore.kinds_outside import KINDS_OUTSIDE
+from replaylife.lifecycle.explore.options import Kind, Option, Options, as_it_is, ready
 from replaylife.lifecycle.snapshot import RequestView
-from replaylife.lifecycle.wander.moves import Move, Resume, Retry
+from replaylife.lifecycle.wander.moves import Resume, Retry
 
 if TYPE_CHECKING:
     from replaylife.lifecycle.explore.world import World
-
-
-class Option(NamedTuple):
-    """A move that may be possible, and the action that it comes to here and now."""
-
-    move: Move
-    action: Action
-
-
-Options: TypeAlias = Iterator[Option]
-
-
-def _as_it_is(action: Action) -> Option:
-    return Option(action, action)  # type: ignore[arg-type]  # all but admissions and probes are moves too
 
 
 def _admit(world: World) -> Options:
@@ -99,19 +80,27 @@ def _prefill(world: World) -> Options:
     """A chunk of one request: of each size, and all that is left."""
     if not world.snapshot.in_flight:
         for view in _waiting(world):
-            yield from (_as_it_is(Prefill(view.id, size)) for size in _chunks(world, view))
+            yield from (as_it_is(Prefill(view.id, size)) for size in _chunks(world, view))
 
 
 def _decode(world: World) -> Options:
     """One decode step of one request."""
     if not world.snapshot.in_flight:
-        yield from (_as_it_is(Forward((view.id,))) for view in _decoding(world))
+        yield from (as_it_is(Forward((view.id,))) for view in _decoding(world))
 
 
 def _batch(world: World) -> Options:
     """One step of several decode rows, or of a decode row and a chunk of another request."""
     if not world.snapshot.in_flight:
-        yield from (_as_it_is(Forward(rows, chunks)) for rows, chunks in _together(world))
+        yield from (as_it_is(Forward(rows, chunks)) for rows, chunks in _together(world))
+
+
+def _prefill_batch(world: World) -> Options:
+    """One step of chunks of two requests, in either order."""
+    if not world.snapshot.in_flight:
+        for one, other in permutations(_waiting(world), 2):
+            for sizes in product(_chunks(world, one), _chunks(world, other)):
+                yield as_it_is(Forward((), ((one.id, sizes[0]), (other.id, sizes[1]))))
 
 
 def _together(world: World) -> Iterator[tuple[tuple[str, ...], tuple[tuple[str, int], ...]]]:
@@ -125,71 +114,67 @@ def _together(world: World) -> Iterator[tuple[tuple[str, ...], tuple[tuple[str, 
 
 def _schedule(world: World) -> Options:
     """Decide on a step of one request: a decode row or a chunk."""
-    yield from (_as_it_is(Schedule((view.id,))) for view in _decoding(world))
+    yield from (as_it_is(Schedule((view.id,))) for view in _decoding(world))
     for view in _waiting(world):
         for size in _chunks(world, view):
-            yield _as_it_is(Schedule((), ((view.id, size),)))
+            yield as_it_is(Schedule((), ((view.id, size),)))
 
 
 def _schedule_batch(world: World) -> Options:
     """Decide on a step of several requests."""
-    yield from (_as_it_is(Schedule(rows, chunks)) for rows, chunks in _together(world))
+    yield from (as_it_is(Schedule(rows, chunks)) for rows, chunks in _together(world))
 
 
 def _execute(world: World) -> Options:
     """Write the tensors of the oldest scheduled step."""
     if any(step.executed_at is None for step in world.snapshot.in_flight):
-        yield _as_it_is(Execute())
+        yield as_it_is(Execute())
 
 
 def _commit(world: World) -> Options:
     """The host sees the oldest step."""
     if world.snapshot.in_flight and world.snapshot.in_flight[0].executed_at is not None:
-        yield _as_it_is(Commit())
-
-
-def _ready(world: World) -> Iterator[RequestView]:
-    return (v for v in world.snapshot.requests if v.committed >= v.prompt_len and v.phase != "closing")
+        yield as_it_is(Commit())
 
 
 def _checkpoint(world: World) -> Options:
     """Publish a running request's state."""
-    yield from (_as_it_is(Checkpoint(view.id)) for view in _ready(world))
+    yield from (as_it_is(Checkpoint(view.id)) for view in ready(world))
 
 
 def _fold(world: World) -> Options:
     """Fold what is pending in a ring."""
     slots = world.snapshot.slots
-    for view in _ready(world):
+    for view in ready(world):
         if view.slot is not None and slots[view.slot].write_pos:
-            yield _as_it_is(Flush(view.id))
+            yield as_it_is(Flush(view.id))
 
 
 def _finish(world: World) -> Options:
     """End a request and cache its state."""
-    yield from (_as_it_is(Finish(view.id)) for view in _ready(world))
+    yield from (as_it_is(Finish(view.id)) for view in ready(world))
 
 
 def _retract(world: World) -> Options:
     """Take a request's memory away; it may be resumed."""
-    yield from (_as_it_is(Retract(v.id)) for v in world.snapshot.requests if v.phase != "closing")
+    yield from (as_it_is(Retract(v.id)) for v in world.snapshot.requests if v.phase != "closing")
 
 
 def _abort(world: World) -> Options:
     """End a request, and its conversation, without caching."""
-    yield from (_as_it_is(Abort(v.id)) for v in world.snapshot.requests if v.phase != "closing")
+    yield from (as_it_is(Abort(v.id)) for v in world.snapshot.requests if v.phase != "closing")
 
 
 def _evict_states(world: World) -> Options:
     """Evict the least recently used state."""
     if any(node.state is not None and not node.state_lock for node in world.snapshot.nodes):
-        yield _as_it_is(EvictStates(1))
+        yield as_it_is(EvictStates(1))
 
 
 def _evict_kv(world: World) -> Options:
     """Evict the least recently used leaf."""
     if any(not node.kv_lock for node in world.snapshot.nodes):
-        yield _as_it_is(EvictKv(1))
+        yield as_it_is(EvictKv(1))
 
 
 def _windows(world: World) -> Iterator[Windows]:
@@ -204,60 +189,29 @@ def _windows(world: World) -> Iterator[Windows]:
 
 def _verify(world: World) -> Options:
     """A verify window, from schedule to commit."""
-    yield from (_as_it_is(Verify(rows)) for rows in _windows(world))
+    yield from (as_it_is(Verify(rows)) for rows in _windows(world))
+
+
+def _verify_batch(world: World) -> Options:
+    """One step of verify windows of two requests."""
+    for one, other in combinations(_windows(world), 2):
+        if one[0][0] != other[0][0]:
+            yield as_it_is(Verify((*one, *other)))
 
 
 def _draft(world: World) -> Options:
     """A verify window that stays open until the next commit."""
-    yield from (_as_it_is(Draft(rows)) for rows in _windows(world))
+    yield from (as_it_is(Draft(rows)) for rows in _windows(world))
 
 
-def _nodes(world: World, *, away: bool) -> Iterator[int]:
-    """Nodes with a state and no copy in host memory, or (``away``) the other way round."""
-    for node in world.engine.store.tree.nodes():
-        if (node.state is None, node.host is None) == (away, not away):
-            yield node.id
-
-
-def _offload(world: World) -> Options:
-    """Begin to copy a cached state to host memory."""
-    yield from (_as_it_is(Offload(node)) for node in _nodes(world, away=False))
-
-
-def _load(world: World) -> Options:
-    """Begin to copy a state back from host memory."""
-    yield from (_as_it_is(Load(node)) for node in _nodes(world, away=True))
-
-
-def _transfer(world: World) -> Options:
-    """Begin to send a running request to another pool."""
-    busy = {name for step in world.snapshot.in_flight for name, _, _ in step.rows}
-    yield from (_as_it_is(Transfer(view.id)) for view in _ready(world) if view.id not in busy)
-
-
-def _arrive(world: World) -> Options:
-    """A copy in flight arrives."""
-    yield from (_as_it_is(FinishCopy(copy.of)) for copy in world.snapshot.copies)
-
-
-def _abort_copy(world: World) -> Options:
-    """A copy in flight fails."""
-    yield from (_as_it_is(AbortCopy(copy.of)) for copy in world.snapshot.copies)
-
-
-def _evict_host(world: World) -> Options:
-    """Evict the least recently used copy in host memory."""
-    if any(owner.kind == "tree" for place in world.snapshot.host_places for owner in place.owners):
-        yield _as_it_is(EvictHost(1))
-
-
-KINDS: dict[str, Callable[[World], Options]] = {
+KINDS: dict[str, Kind] = {
     "admit": _admit,
     "retry": _retry,
     "resume": _resume,
     "prefill": _prefill,
     "decode": _decode,
     "batch": _batch,
+    "prefill_batch": _prefill_batch,
     "schedule": _schedule,
     "schedule_batch": _schedule_batch,
     "execute": _execute,
@@ -270,11 +224,7 @@ KINDS: dict[str, Callable[[World], Options]] = {
     "evict_states": _evict_states,
     "evict_kv": _evict_kv,
     "verify": _verify,
+    "verify_batch": _verify_batch,
     "draft": _draft,
-    "offload": _offload,
-    "load": _load,
-    "transfer": _transfer,
-    "arrive": _arrive,
-    "abort_copy": _abort_copy,
-    "evict_host": _evict_host,
+    **KINDS_OUTSIDE,
 }

@@ -154,9 +154,12 @@ class Memento:
             self._write_tree(saved)
         tree.touched.clear()
         self._write_requests(saved, before, changed)
-        for part, values in zip(self._parts, saved.cells, strict=True):
-            part.write(values)
-        self._write_flight(saved)
+        cells = before.cells if before is not None and changed is None else (None,) * len(self._parts)
+        for part, values, now in zip(self._parts, saved.cells, cells, strict=True):
+            if values is not now:
+                part.write(values)
+        if before is None or changed is not None or before.flight != saved.flight:
+            self._write_flight(saved)
         self._write_outside(saved)
         self._write_views(saved)
         self._now, self._dirty = saved, None

@@ -48,17 +48,17 @@ CONSTANT = frozenset(
 class Part:
     """One object of the engine and its simple attributes: numbers, texts, and containers of those."""
 
-    __slots__ = ("_get", "filled", "names", "object", "simple", "size")
+    __slots__ = ("_at_first", "_get", "filled", "names", "object", "simple", "size")
 
     def __init__(self, thing: object, names: tuple[str, ...]) -> None:
-        self.object, self.names = thing, names
-        self.filled = tuple(
-            (i, name) for i, name in enumerate(names) if isinstance(getattr(thing, name), _FILLED)
-        )
-        containers = {index for index, _ in self.filled}
-        self.simple = tuple((i, name) for i, name in enumerate(names) if i not in containers)
-        self._get = attrgetter(*names) if len(names) > 1 else lambda it: (getattr(it, names[0]),)
+        containers = tuple(name for name in names if isinstance(getattr(thing, name), _FILLED))
+        self.simple = tuple(name for name in names if name not in containers)
+        self.object, self.names = thing, (*self.simple, *containers)
+        self.filled = range(len(self.simple), len(names))
+        first = self.names[0]
+        self._get = attrgetter(*self.names) if len(names) > 1 else lambda it: (getattr(it, first),)
         self.size = len(getattr(thing, "__dict__", ()))
+        self._at_first = {name for name, _ in _attributes(thing)}  # looked at, and taken or left, by now
 
     def read(self) -> Values:
         """Return the values, containers as tuples."""
@@ -66,20 +66,23 @@ class Part:
         if not self.filled:
             return values
         changeable = list(values)
-        for index, _ in self.filled:
+        for index in self.filled:
             inside = changeable[index]
             changeable[index] = tuple(inside.items() if isinstance(inside, dict) else inside)
         return tuple(changeable)
 
     def write(self, values: Values) -> None:
-        """Put values back, into the same containers: others hold them, too."""
-        thing = self.object
-        for index, name in self.simple:
-            setattr(thing, name, values[index])
-        for index, name in self.filled:
-            container, value = getattr(thing, name), values[index]
-            container.clear()
-            container.extend(value) if isinstance(container, list | deque) else container.update(value)
+        """Put values back where they differ, into the same containers: others hold them, too."""
+        thing, size = self.object, len(self.simple)
+        now: Values = self._get(thing)
+        if now[:size] != values[:size]:
+            for name, value in zip(self.simple, values, strict=False):
+                setattr(thing, name, value)
+        for index in self.filled:
+            container, value = now[index], values[index]
+            if value != tuple(container.items() if isinstance(container, dict) else container):
+                container.clear()
+                container.extend(value) if isinstance(container, list | deque) else container.update(value)
 
     def require_nothing_new(self) -> None:
         """Raise ``TypeError`` where an attribute has appeared that this part does not know of."""
@@ -88,7 +91,7 @@ class Part:
             return
         self.size = len(held)
         now = {name for name, value in _attributes(self.object) if isinstance(value, _PLAIN + _FILLED)}
-        new = sorted(now - _elsewhere(self.object) - CONSTANT - set(self.names))
+        new = sorted(now - self._at_first - CONSTANT - set(self.names))
         if new:
             raise TypeError(
                 f"{type(self.object).__name__}.{new[0]} appeared during the search; set it when the engine "

@@ -88,10 +88,12 @@ class Scope(Strict):
         unused = sorted(set(self.at_most) - set(self.actions))
         if unused:
             raise ValueError(f"at_most bounds {unused[0]!r}, which is not among the actions; add it there")
-        parts = {"schedule", "execute", "commit"} & set(self.actions)
+        parts = {"schedule", "schedule_batch", "execute", "commit"} & set(self.actions)
+        if "draft" in self.actions:
+            parts.discard("commit")  # it closes an open window, too
         if parts and not self.cache.overlap:
             raise ValueError(f"action {min(parts)!r} needs cache.overlap: on")
-        verifies = sorted({"verify", "draft"} & set(self.actions))
+        verifies = sorted({"verify", "verify_batch", "draft"} & set(self.actions))
         if verifies and not self.windows:
             raise ValueError(f"action {verifies[0]!r} needs sizes of windows; add windows: [2]")
         moves = sorted({"offload", "load", "evict_host"} & set(self.actions))

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from replaylife.lifecycle.explore.fingerprint import fingerprint_of
-from replaylife.lifecycle.explore.kinds import Option
+from replaylife.lifecycle.explore.options import Option
 from replaylife.lifecycle.explore.schema import Scope
 from replaylife.lifecycle.explore.world import Place, World
 from replaylife.lifecycle.invariants import Checker
@@ -202,7 +202,6 @@ class Search:
                 found.refused += 1
                 continue
             except BREAKDOWNS as error:
-                world.memento.broken()
                 self._count(kind)
                 self._trouble(
                     Trouble(number, kind, option.move, None, (), f"{type(error).__name__}: {error}")
@@ -211,7 +210,8 @@ class Search:
                     return Ending.VIOLATION
                 continue
             self._count(kind)
-            found.situations.update(situations_of(transition))
+            for name in situations_of(transition):
+                found.situations[name] += 1
             found.situations["rejected-tried-again"] += kind == "retry"
             violations = self._checker.check(transition)
             if violations:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from replaylife.lifecycle.actions import Action, Admit
+from replaylife.lifecycle.actions import Action, Admit, EndSession
 from replaylife.lifecycle.config import CacheConfig, EngineConfig
-from replaylife.lifecycle.events import AdmissionRejected, Finished, Released
+from replaylife.lifecycle.events import AdmissionRejected, Cancelled, Finished, Released
 from replaylife.lifecycle.explore.conversations import (
     IDLE,
     OVER,
@@ -19,11 +19,12 @@ from replaylife.lifecycle.explore.conversations import (
     Progress,
     conversations,
 )
-from replaylife.lifecycle.explore.kinds import KINDS, Option
+from replaylife.lifecycle.explore.kinds import KINDS
 from replaylife.lifecycle.explore.memento import Memento, Saved
+from replaylife.lifecycle.explore.options import Option
 from replaylife.lifecycle.explore.schema import Scope
 from replaylife.lifecycle.factory import EngineFactory
-from replaylife.lifecycle.protocol import transit
+from replaylife.lifecycle.protocol import ActionRefused, transit
 from replaylife.lifecycle.snapshot import RequestView, Snapshot, Transition
 
 ENDS = frozenset({"finish", "abort", "retract", "commit", "arrive"})
@@ -121,8 +122,12 @@ class World:
         self._tokens_before = {name: tuple(request.tokens) for name, request in requests}
         try:
             transition = transit(self.engine, action, step)
-        finally:
-            self.memento.applied(self.engine.changed())
+        except ActionRefused:
+            raise
+        except BaseException:
+            self.memento.broken()
+            raise
+        self.memento.applied(self.engine.changed())
         self._listen(transition)
         bound = self.bounded.get(kind)
         if bound is not None:
@@ -140,11 +145,17 @@ class World:
 
     def _listen(self, t: Transition) -> None:
         """Take note of who has come and gone."""
-        if isinstance(t.action, Admit):
-            self._admitted(t.action, any(isinstance(event, AdmissionRejected) for event in t.events))
+        match t.action:
+            case Admit():
+                self._admitted(t.action, any(isinstance(event, AdmissionRejected) for event in t.events))
+            case EndSession(name):
+                self._set(self._who[name], Progress(OVER))
         for event in t.events:
-            if isinstance(event, Finished | Released):
-                self._ended(event)
+            match event:
+                case Finished() | Released():
+                    self._ended(event)
+                case Cancelled(name):
+                    self._set(self._who[name], Progress(OVER))
 
     def _admitted(self, action: Admit, rejected: bool) -> None:
         who = self._who[action.request]

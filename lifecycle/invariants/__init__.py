@@ -5,8 +5,6 @@ A new invariant is a file in this folder and its name in ``FILES``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from replaylife.lifecycle.catalogue import classes
 from replaylife.lifecycle.invariants.base import Invariant
 from replaylife.lifecycle.protocol import Capabilities
@@ -38,11 +36,12 @@ class Checker:
 
     def check(self, transition: Transition) -> tuple[Violation, ...]:
         """Return every violation of one transition."""
-        return tuple(self._all(transition))
-
-    def _all(self, transition: Transition) -> Iterable[Violation]:
+        found: list[Violation] = []
+        happened = {type(event) for event in transition.events}
         for invariant in self.invariants:
-            yield from invariant.violations(transition)
+            if not invariant.only_after or not happened.isdisjoint(invariant.only_after):
+                found.extend(invariant.violations(transition))
+        return tuple(found)
 
 
 __all__ = ["INVARIANTS", "Checker", "Invariant"]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from typing import ClassVar
+from collections.abc import Iterable
+from typing import ClassVar, NamedTuple
 
 from replaylife.lifecycle.protocol import Capabilities
 from replaylife.lifecycle.snapshot import NodeView, RequestView, SlotView, Transition, Violation
@@ -16,12 +16,14 @@ class Invariant(ABC):
 
     ``id`` is its name, ``claim`` one sentence; ``from_tensors`` marks those judged from measurements. Checks
     read snapshots and events only, so they hold for any engine. They look at the views that the action
-    changed; with ``t.changed`` unset they look at all.
+    changed; with ``t.changed`` unset they look at all. A claim about events alone names in ``only_after``
+    those without which it cannot be broken, and need not be asked; empty: it is always asked.
     """
 
     id: ClassVar[str]
     claim: ClassVar[str]
     from_tensors: ClassVar[bool] = False
+    only_after: ClassVar[frozenset[type]] = frozenset()
 
     def applies_to(self, capabilities: Capabilities) -> bool:  # noqa: ARG002
         """Whether an engine with these capabilities can be judged by this claim."""
@@ -38,37 +40,51 @@ class Invariant(ABC):
         )
 
 
-def slots_of(t: Transition) -> Iterator[SlotView]:
-    """Yield the slots to look at: the changed ones, or all."""
-    if t.changed is None:
-        yield from t.after.slots
-    else:
-        size = len(t.after.slots)
-        yield from (t.after.slots[index] for index in sorted(t.changed.slots) if 0 <= index < size)
+class _Looked(NamedTuple):
+    """What there is to look at in one transition."""
+
+    of: Transition | None
+    slots: tuple[SlotView, ...]
+    nodes: tuple[NodeView, ...]
+    requests: tuple[RequestView, ...]
+
+
+_looked = _Looked(None, (), (), ())
+
+
+def _look(t: Transition) -> _Looked:
+    """Pick the views that an action changed, or whose slot it did; all where it does not say."""
+    global _looked  # all invariants ask the same of one transition
+    if _looked.of is not t:
+        after, changed = t.after, t.changed
+        if changed is None:
+            _looked = _Looked(t, after.slots, after.nodes, after.requests)
+        else:
+            slots, size = changed.slots, len(after.slots)
+            _looked = _Looked(
+                t,
+                tuple([after.slots[index] for index in sorted(slots) if 0 <= index < size]),
+                tuple([n for n in after.nodes if n.id in changed.nodes or n.state in slots]),
+                tuple(
+                    [r for r in after.requests if r.id in changed.requests or not slots.isdisjoint(r.slots)]
+                ),
+            )
+    return _looked
+
+
+def slots_of(t: Transition) -> tuple[SlotView, ...]:
+    """Return the slots to look at: the changed ones, or all."""
+    return _look(t).slots
 
 
 def nodes_of(t: Transition) -> tuple[NodeView, ...]:
     """Return the nodes to look at: those that changed themselves or whose slot did, or all."""
-    if t.changed is None:
-        return t.after.nodes
-    global _looked_at  # several invariants ask the same of one transition
-    of, nodes = _looked_at
-    if of is not t:
-        ids, slots = t.changed.nodes, t.changed.slots
-        nodes = tuple(node for node in t.after.nodes if node.id in ids or node.state in slots)
-        _looked_at = (t, nodes)
-    return nodes
+    return _look(t).nodes
 
 
-_looked_at: tuple[Transition | None, tuple[NodeView, ...]] = (None, ())
-
-
-def requests_of(t: Transition) -> Iterator[RequestView]:
-    """Yield the requests to look at: those that changed themselves or whose slot did, or all."""
-    for request in t.after.requests:
-        changed = t.changed
-        if changed is None or request.id in changed.requests or not changed.slots.isdisjoint(request.slots):
-            yield request
+def requests_of(t: Transition) -> tuple[RequestView, ...]:
+    """Return the requests to look at: those that changed themselves or whose slot did, or all."""
+    return _look(t).requests
 
 
 def slot_view(t: Transition, index: int | None) -> SlotView | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable
 
 from replaylife.lifecycle.events import Accepted, CheckpointFolded, Decoded, Drafted, StateFolded
@@ -81,6 +81,7 @@ class CursorAdvancesOnce(Invariant):
 
     id = "cursor-advances-once"
     claim = "each kept token advances its row's cursor by one, and what is folded is what the cursor counted"
+    only_after = frozenset({Decoded, Drafted, Accepted})
 
     def applies_to(self, capabilities: Capabilities) -> bool:
         """Only with ReplaySSM on there is a cursor."""
@@ -88,8 +89,8 @@ class CursorAdvancesOnce(Invariant):
 
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Check every row of a decode step, and every window opened or closed."""
-        folded: Counter[int] = Counter()
-        due: Counter[tuple[str, int]] = Counter()
+        folded: defaultdict[int, int] = defaultdict(int)
+        due: defaultdict[tuple[str, int], int] = defaultdict(int)
         for event in t.events:
             match event:
                 case StateFolded(slot, records):
@@ -126,6 +127,7 @@ class TrackedMeansFolded(Invariant):
 
     id = "tracked-means-folded"
     claim = "every row that reaches a track point is folded at exactly that length in that step"
+    only_after = frozenset({Decoded, CheckpointFolded})
 
     def applies_to(self, capabilities: Capabilities) -> bool:
         """Only with ReplaySSM on there is something to fold."""

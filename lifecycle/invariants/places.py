@@ -24,19 +24,24 @@ class Claim(NamedTuple):
     due: Fold
 
 
-def places_of(t: Transition) -> Iterator[tuple[str, PlaceView]]:
-    """Yield every place to look at, named as the subject of a violation: all, unless nothing has changed."""
-    for where in ("host", "peer"):
-        before, after = (getattr(side, f"{where}_places") for side in (t.before, t.after))
-        if t.changed is None or after is not before:
-            yield from ((f"{where} place {place.index}", place) for place in after)
+def places_of(t: Transition) -> list[tuple[str, PlaceView]]:
+    """Return every place to look at, named as the subject of a violation: all, unless nothing has changed."""
+    before, after, named = t.before, t.after, []
+    if t.changed is None or after.host_places is not before.host_places:
+        named += [(f"host place {place.index}", place) for place in after.host_places]
+    if t.changed is None or after.peer_places is not before.peer_places:
+        named += [(f"peer place {place.index}", place) for place in after.peer_places]
+    return named
 
 
 def claims_of(t: Transition) -> Iterator[Claim]:
     """Yield what nodes and waiting requests claim of places; a copy still in flight claims nothing."""
+    places = places_of(t)
+    if not places:
+        return
     keys = {str(node.id): node.key for node in t.after.nodes}
     waiting = {(view.where, view.id): view.tokens for view in t.after.waiting}
-    for subject, place in places_of(t):
+    for subject, place in places:
         for owner in place.owners:
             due = keys.get(owner.id) if owner.kind == "tree" else None
             if owner.kind == "request":
@@ -50,6 +55,7 @@ class RingStaysHome(Invariant):
 
     id = "ring-stays-home"
     claim = "what leaves a slot for host memory or another pool is its checkpoint: no ring tensor is listed"
+    only_after = frozenset({CopyStarted, CopyFinished})
 
     def applies_to(self, capabilities: Capabilities) -> bool:
         """Only with ReplaySSM on there is a ring."""

@@ -47,12 +47,16 @@ class SlotsConserved(Invariant):
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Check the free list, the number of slots and the number of key-value tokens."""
         yield from self._free_list(t)
-        yield from self._places(t)
+        if t.after.host_free or t.after.peer_free:
+            yield from self._places(t)
         yield from self._slots(t)
         yield from self._tokens(t)
 
     def _free_list(self, t: Transition) -> Iterable[Violation]:
-        counts = Counter(t.after.free_slots)
+        free, size = t.after.free_slots, len(t.after.slots)
+        if len(set(free)) == len(free) and (not free or 1 <= min(free) <= max(free) < size):
+            return
+        counts = Counter(free)
         wrong = [slot for slot, times in counts.items() if times > 1 or not 1 <= slot < len(t.after.slots)]
         for slot in wrong:
             found = f"{counts[slot]} times on the free list"
@@ -80,12 +84,15 @@ class SlotsConserved(Invariant):
                     )
 
     def _slots(self, t: Transition) -> Iterable[Violation]:
-        free = set(t.after.free_slots)
-        tree = {node.state for node in t.after.nodes if node.state is not None}
-        held = {slot for request in t.after.requests for slot in request.slots}
-        held |= {slot for step in t.after.in_flight for slot in step.copies}
-        held |= {copy.dst for copy in t.after.copies if copy.kind == "load"}
-        total = len(t.after.slots) - 1
+        after = t.after
+        free = set(after.free_slots)
+        tree = {node.state for node in after.nodes if node.state is not None}
+        held = {slot for request in after.requests for slot in request.slots}
+        if after.in_flight:
+            held.update(slot for step in after.in_flight for slot in step.copies)
+        if after.copies:
+            held.update(copy.dst for copy in after.copies if copy.kind == "load")
+        total = len(after.slots) - 1
         counted = len((free | tree | held) - {0})
         if counted != total:
             yield self.broken(
@@ -97,8 +104,8 @@ class SlotsConserved(Invariant):
             )
 
     def _tokens(self, t: Transition) -> Iterable[Violation]:
-        tree = sum(node.kv_tokens for node in t.after.nodes)
-        held = sum(request.kv_tokens for request in t.after.requests)
+        tree = sum([node.kv_tokens for node in t.after.nodes])
+        held = sum([request.kv_tokens for request in t.after.requests])
         if tree + held + t.after.kv_free != t.after.kv_capacity:
             yield self.broken(
                 "key-value tokens",

@@ -15,6 +15,7 @@ class KeptAsSampled(Invariant):
 
     id = "kept-as-sampled"
     claim = "each draft that a window keeps is the token that the model sampled after the one before it"
+    only_after = frozenset({Accepted})
 
     def applies_to(self, capabilities: Capabilities) -> bool:
         """Only where there are verify windows."""

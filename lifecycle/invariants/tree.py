@@ -21,9 +21,11 @@ class LocksBalanced(Invariant):
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Count the holders of every node again."""
         concerned = _lock_concerned(t)
-        states, paths = _holders(t.after) if concerned else (Counter[int](), Counter[int]())
+        if not concerned:
+            return
+        states, paths = _holders(t.after)
         for node in concerned:
-            held, below = states[node.id], paths[node.id]
+            held, below = states.get(node.id, 0), paths.get(node.id, 0)
             if (node.state_lock, node.kv_lock) != (held, below):
                 yield self.broken(
                     f"node {node.id}",
@@ -79,8 +81,10 @@ class RecencyFollowsUse(Invariant):
 
     def _moved(self, t: Transition) -> Iterable[Violation]:
         nodes = nodes_of(t)
-        used = set(_used(t)) if nodes else set()
-        before = {node.id: node for node in t.before.nodes} if nodes else {}
+        if not nodes:
+            return
+        used = set(_used(t))
+        before = {node.id: node for node in t.before.nodes}
         for node in nodes:
             was = before.get(node.id)
             if was is not None and node.recency != was.recency and node.id not in used:
@@ -94,8 +98,8 @@ class RecencyFollowsUse(Invariant):
                 )
 
     def _evicted(self, t: Transition) -> Iterable[Violation]:
-        evictions = [event for event in t.events if isinstance(event, Evicted) and event.purpose == "state"]
-        gone = {slot for event in evictions for slot in event.slots}
+        evictions = [event for event in t.events if type(event) is Evicted and event.purpose == "state"]
+        gone = {slot for event in evictions for slot in event.slots} if evictions else ()
         if not gone:
             return
         victims = [node for node in t.before.nodes if node.state in gone]
@@ -180,17 +184,17 @@ class TreeWellFormed(Invariant):
                 )
 
 
-def _holders(snapshot: Snapshot) -> tuple[Counter[int], Counter[int]]:
+def _holders(snapshot: Snapshot) -> tuple[dict[int, int], dict[int, int]]:
     """Count, from requests and copies in flight alone, who holds each node, and who it or one below."""
     parents = {node.id: node.parent for node in snapshot.nodes}
     held = [request.locked for request in snapshot.requests] + [copy.locked for copy in snapshot.copies]
-    states: Counter[int] = Counter()
-    paths: Counter[int] = Counter()
+    states: dict[int, int] = {}
+    paths: dict[int, int] = {}
     for at in held:
         if at is not None:
-            states[at] += 1
+            states[at] = states.get(at, 0) + 1
         while at is not None:
-            paths[at] += 1
+            paths[at] = paths.get(at, 0) + 1
             at = parents.get(at)
     return states, paths
 

@@ -107,13 +107,25 @@ def as_scenario(config: EngineConfig, faults: Sequence[str], moves: Sequence[Mov
 
 
 def _told(walk: Walk, move: Move) -> Iterator[str]:
-    """Take the move; say after an admission that is rejected who has been so by now. Then it is a retry."""
+    """Take the move; say after an admission that is rejected who has been so by now. Then it is a retry.
+
+    A chunk that is all that is left of a prompt is told as that: a faulty engine may have less left than the
+    prompt has tokens.
+    """
     before = walk.cast.turned_away
     again = isinstance(move, Resume) and move.request in before
-    yield from _steps(Retry(move.request) if isinstance(move, Resume) and again else move)
+    if isinstance(move, Prefill) and move.count == _left(walk, move.request):
+        yield f"prefill: {{request: {move.request}}}"
+    else:
+        yield from _steps(Retry(move.request) if isinstance(move, Resume) and again else move)
     walk.take(move)
     if isinstance(move, Open | Resume | Retry) and move.request in walk.cast.turned_away:
         yield f"expect: {{rejected: [{', '.join(sorted(walk.cast.turned_away))}]}}"
+
+
+def _left(walk: Walk, name: str) -> int:
+    view = walk.engine.snapshot().request(name)
+    return 0 if view is None else view.prompt_len - view.scheduled
 
 
 def _cache(cache: CacheConfig) -> dict[str, object]:

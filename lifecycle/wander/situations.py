@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from replaylife.lifecycle.actions import (
     Abort,
@@ -37,7 +37,7 @@ from replaylife.lifecycle.events import (
     StateFolded,
     StepCommitted,
 )
-from replaylife.lifecycle.snapshot import RequestView, Transition
+from replaylife.lifecycle.snapshot import Transition
 
 SITUATIONS: dict[str, str] = {
     "fold-in-mid-ring": "a fold of fewer records than the ring has room for",
@@ -94,17 +94,16 @@ _ENDS = {Finish: "finish-in-flight", Abort: "abort-in-flight", Retract: "retract
 
 def situations_of(t: Transition) -> set[str]:
     """Return the names of the situations that a transition is, by itself."""
-    return {
-        *_of_step(t),
-        *_of_folds(t),
-        *_of_admission(t),
-        *_of_leaving(t),
-        *_of_tracking(t),
-        *_of_publishing(t),
-        *_of_tree(t),
-        *_of_windows(t),
-        *_of_copies(t),
-    }
+    happened = {type(event) for event in t.events}
+    found = {*_of_step(t), *_of_stamps(t), *_of_shape(t)}
+    for kinds, look in _ONLY_AFTER.items():
+        if not happened.isdisjoint(kinds):
+            found.update(look(t))
+    if isinstance(t.action, Admit):
+        found.update(_of_admission(t))
+    elif isinstance(t.action, Finish | Abort | Retract) or Released in happened:
+        found.update(_of_leaving(t))
+    return found
 
 
 def _of_step(t: Transition) -> Iterator[str]:
@@ -173,12 +172,14 @@ def _of_tracking(t: Transition) -> Iterator[str]:
             case Published(request=name, slot=slot):
                 if name in before and slot in before[name].track_slots:
                     yield "stamped-slot-donated"
-    if any(_stamped(before.get(view.id), view) for view in t.after.requests):
-        yield "checkpoint-stamped"
 
 
-def _stamped(was: RequestView | None, now: RequestView) -> bool:
-    return bool(set(now.stamps) - set(() if was is None else was.stamps))
+def _of_stamps(t: Transition) -> Iterator[str]:
+    for now in t.after.requests:
+        if now.stamps:
+            was = t.before.request(now.id)
+            if was is not now and set(now.stamps) - set(() if was is None else was.stamps):
+                yield "checkpoint-stamped"
 
 
 def _of_publishing(t: Transition) -> Iterator[str]:
@@ -195,8 +196,12 @@ def _of_tree(t: Transition) -> Iterator[str]:
             yield "tombstone-hit-again"
         if isinstance(event, PublishSkipped) and event.node is not None:
             yield "donation-onto-a-state" if event.request in ended else "checkpoint-onto-a-state"
+
+
+def _of_shape(t: Transition) -> Iterator[str]:
     if t.changed is not None and not t.changed.nodes:
         return
+    before = {node.id: node for node in t.before.nodes}
     if any(node.id in before and node.parent != before[node.id].parent for node in t.after.nodes):
         yield "split"
 
@@ -249,6 +254,17 @@ def _of_copies(t: Transition) -> Iterator[str]:
                 yield "evicted-beside-a-copy"
             case PlaceFreed() if isinstance(t.action, Cancel):
                 yield "waiting-cancelled"
+
+
+_ONLY_AFTER: dict[frozenset[type], Callable[[Transition], Iterator[str]]] = {
+    frozenset({StateFolded}): _of_folds,
+    frozenset({Published}): _of_publishing,
+    frozenset({Published, PublishSkipped}): _of_tree,
+    frozenset({Allocated, CheckpointCopied, Published}): _of_tracking,
+    frozenset({Drafted, Accepted, CheckpointFolded, StepCommitted}): _of_windows,
+    frozenset({CopyFinished, CopyAborted, CopyRefused, Evicted, PlaceFreed}): _of_copies,
+}
+"""What need not be looked for unless one of these has happened."""
 
 
 class Coverage:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from replaylife.lifecycle.actions import Forward
 from replaylife.lifecycle.explore.fingerprint import Exact, Reduced
 from replaylife.lifecycle.explore.loader import shipped_scope, shipped_scopes
 from replaylife.lifecycle.explore.memento import Memento
 from replaylife.lifecycle.explore.parts import CONSTANT
 from replaylife.lifecycle.explore.world import World
 from replaylife.lifecycle.invariants import Checker
+from replaylife.lifecycle.protocol import ActionRefused
 
 from .explore_support import picture, scope, stroll
 
@@ -100,6 +102,25 @@ def test_an_attribute_that_appears_on_the_way_is_not_lost_silently() -> None:
     world.engine.store.surprise = 1  # type: ignore[attr-defined]
     with pytest.raises(TypeError, match=r"StateStore.surprise appeared"):
         world.save()
+
+
+def test_an_attribute_that_a_class_declares_is_no_surprise() -> None:
+    windows = World(shipped_scope("no-buffer-windows-small"), ("kept-counts-follow-rows",))
+    windows.engine.stepper._above = 2  # type: ignore[attr-defined]
+    place = windows.save()
+    windows.engine.stepper._above = 1  # type: ignore[attr-defined]
+    windows.memento.broken()
+    windows.load(place)
+    assert windows.engine.stepper._above == 2  # type: ignore[attr-defined]
+
+
+def test_a_refused_action_leaves_a_world_where_it_was() -> None:
+    world = World(scope())
+    place, was = world.save(), picture(world.engine)
+    with pytest.raises(ActionRefused):
+        world.apply("decode", Forward(("nobody",)), 1)
+    assert picture(world.engine) == was
+    assert world.save() == place
 
 
 # -- fingerprints --------------------------------------------------------------------------------------

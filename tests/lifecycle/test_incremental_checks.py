@@ -11,6 +11,7 @@ import pytest
 from replaylife.lifecycle.config import CacheConfig
 from replaylife.lifecycle.factory import EngineFactory
 from replaylife.lifecycle.faults import FAULTS
+from replaylife.lifecycle.invariants import INVARIANTS
 from replaylife.lifecycle.snapshot import Snapshot, Violation
 from replaylife.lifecycle.wander.walk import Walk
 
@@ -38,6 +39,32 @@ def test_the_snapshot_of_a_faulty_engine_is_the_one_built_from_scratch(fault: st
             if met:
                 break
     assert met or fault in BREAKS_DOWN, f"{fault} was not met"
+
+
+ABOUT_EVENTS = {
+    "phantom-record-per-window": "cursor-advances-once",
+    "flush-mask-off-by-one": "tracked-means-folded",
+    "keeps-one-too-many": "kept-as-sampled",
+    "transfer-lists-ring": "ring-stays-home",
+}
+
+
+@pytest.mark.parametrize("fault", ABOUT_EVENTS)
+def test_a_claim_about_events_has_nothing_to_say_without_them(fault: str) -> None:
+    claim = INVARIANTS[ABOUT_EVENTS[fault]]()
+    walk = Walk(factory(fault, cache=cache_for(fault)))
+    for taken in walk.wander(11, 1_500):
+        t = taken.transition
+        others = tuple(event for event in t.events if type(event) not in claim.only_after)
+        assert list(claim.violations(replace(t, events=others))) == []
+        if any(violation.invariant == claim.id for violation in taken.violations):
+            break
+    else:
+        pytest.fail(f"{fault} was not met")
+
+
+def test_the_claims_about_events_are_these() -> None:
+    assert {name for name, kind in INVARIANTS.items() if kind.only_after} == set(ABOUT_EVENTS.values())
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=name_of)

@@ -15,6 +15,8 @@ from replaylife.lifecycle.faults.mechanisms import Mechanism, mechanisms
 from replaylife.lifecycle.scenario.schema import ScenarioFile
 from replaylife.reference import entries
 
+from . import pages_explore
+
 BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -191,7 +193,18 @@ def _type(field: dict[str, Any]) -> str:
             return {"string": "text"}.get(str(kind), str(kind))
 
 
+def explored() -> Iterator[str]:
+    yield from _table(*pages_explore.scopes())
+
+
+def shortest() -> Iterator[str]:
+    yield from _table(*pages_explore.shortest())
+
+
 PARTS = {
+    "explored": explored,
+    "shortest": shortest,
+    "inexpressible": pages_explore.inexpressible,
     "faults": faults,
     "catalogue": catalogue,
     "invariants": invariants,
