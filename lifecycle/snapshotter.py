@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from replaylife.lifecycle.host_tier import HostTier
@@ -41,6 +41,7 @@ class Snapshotter:
         self._step_holds: defaultdict[int, set[str]] = defaultdict(set)
         self._load_holds: dict[int, str] = {}
         self._free_list: tuple[int, ...] = ()
+        self._free_counts: Counter[int] = Counter()
         self._lru: tuple[int, ...] = ()
         self.touched_requests: set[str] = set()
         self._changed_slots: set[int] = set(range(store.pool.shape.slots))
@@ -146,7 +147,9 @@ class Snapshotter:
         self._changed_slots.clear()
         if not changed:
             return changed
-        self._free_list = pool.allocator.free_list
+        free_list = pool.allocator.free_list
+        if free_list != self._free_list:
+            self._free_list, self._free_counts = free_list, Counter(free_list)
         device = None if pool.tensors is None else pool.tensors.cursors()
         for index in sorted(changed):  # the first time that is all of them: the views stay in this order
             if 0 <= index < pool.shape.slots:
@@ -172,7 +175,7 @@ class Snapshotter:
     def _owners(self, index: int) -> Iterable[Owner]:
         if index == 0:
             yield Owner("reserved")
-        yield from (Owner("free") for slot in self._free_list if slot == index)
+        yield from (Owner("free") for _ in range(self._free_counts[index]))
         yield from (Owner("tree", str(node)) for node in sorted(self._node_holds[index]))
         yield from (Owner("request", name) for name in sorted(self._request_holds[index]))
         yield from (Owner("step", number) for number in sorted(self._step_holds.get(index, ())))

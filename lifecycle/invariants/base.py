@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 from replaylife.lifecycle.protocol import Capabilities
-from replaylife.lifecycle.snapshot import NodeView, RequestView, SlotView, Transition, Violation
+from replaylife.lifecycle.snapshot import NodeView, RequestView, SlotView, Snapshot, Transition, Violation
 from replaylife.pool import Fold
 
 
@@ -55,9 +55,20 @@ def nodes_of(t: Transition) -> tuple[NodeView, ...]:
     of, nodes = _looked_at
     if of is not t:
         ids, slots = t.changed.nodes, t.changed.slots
-        nodes = tuple(node for node in t.after.nodes if node.id in ids or node.state in slots)
+        untouched = not ids and t.after.nodes is t.before.nodes and not _tree_owns(t.after, slots)
+        nodes = (
+            ()
+            if untouched
+            else tuple(node for node in t.after.nodes if node.id in ids or node.state in slots)
+        )
         _looked_at = (t, nodes)
     return nodes
+
+
+def _tree_owns(snapshot: Snapshot, slots: Iterable[int]) -> bool:
+    """Whether any of these slots is in the tree: far fewer to ask than there are nodes."""
+    size = len(snapshot.slots)
+    return any(owner.kind == "tree" for i in slots if 0 <= i < size for owner in snapshot.slots[i].owners)
 
 
 _looked_at: tuple[Transition | None, tuple[NodeView, ...]] = (None, ())

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from replaylife.lifecycle.invariants.base import Invariant, slots_of
 from replaylife.lifecycle.invariants.places import places_of
-from replaylife.lifecycle.snapshot import Transition, Violation
+from replaylife.lifecycle.snapshot import NodeView, Transition, Violation
 
 
 class SlotHasOneOwner(Invariant):
@@ -81,7 +81,7 @@ class SlotsConserved(Invariant):
 
     def _slots(self, t: Transition) -> Iterable[Violation]:
         free = set(t.after.free_slots)
-        tree = {node.state for node in t.after.nodes if node.state is not None}
+        tree, _ = _in_tree(t.after.nodes)
         held = {slot for request in t.after.requests for slot in request.slots}
         held |= {slot for step in t.after.in_flight for slot in step.copies}
         held |= {copy.dst for copy in t.after.copies if copy.kind == "load"}
@@ -97,7 +97,7 @@ class SlotsConserved(Invariant):
             )
 
     def _tokens(self, t: Transition) -> Iterable[Violation]:
-        tree = sum(node.kv_tokens for node in t.after.nodes)
+        _, tree = _in_tree(t.after.nodes)
         held = sum(request.kv_tokens for request in t.after.requests)
         if tree + held + t.after.kv_free != t.after.kv_capacity:
             yield self.broken(
@@ -106,3 +106,17 @@ class SlotsConserved(Invariant):
                 f"{t.after.kv_capacity}",
                 f"After step {t.step} ({t.action}) {tree + held + t.after.kv_free} tokens are accounted for.",
             )
+
+
+def _in_tree(nodes: tuple[NodeView, ...]) -> tuple[frozenset[int], int]:
+    """Return the slots and the number of key-value tokens that the nodes own; counted once per tree."""
+    global _counted
+    of, slots, tokens = _counted
+    if of is not nodes:
+        slots = frozenset(node.state for node in nodes if node.state is not None)
+        tokens = sum(node.kv_tokens for node in nodes)
+        _counted = (nodes, slots, tokens)
+    return slots, tokens
+
+
+_counted: tuple[tuple[NodeView, ...] | None, frozenset[int], int] = (None, frozenset(), 0)
