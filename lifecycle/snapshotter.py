@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from replaylife.lifecycle.host_tier import HostTier
 from replaylife.lifecycle.planned import PlannedStep
@@ -41,7 +42,6 @@ class Snapshotter:
         self._step_holds: defaultdict[int, set[str]] = defaultdict(set)
         self._load_holds: dict[int, str] = {}
         self._free_list: tuple[int, ...] = ()
-        self._free_counts: Counter[int] = Counter()
         self._lru: tuple[int, ...] = ()
         self.touched_requests: set[str] = set()
         self._changed_slots: set[int] = set(range(store.pool.shape.slots))
@@ -147,22 +147,22 @@ class Snapshotter:
         self._changed_slots.clear()
         if not changed:
             return changed
-        free_list = pool.allocator.free_list
-        if free_list != self._free_list:
-            self._free_list, self._free_counts = free_list, Counter(free_list)
+        self._free_list = pool.allocator.free_list
+        free = _counts(self._free_list)
         device = None if pool.tensors is None else pool.tensors.cursors()
         for index in sorted(changed):  # the first time that is all of them: the views stay in this order
             if 0 <= index < pool.shape.slots:
-                self._slots[index] = self._view_slot(index, None if device is None else device[index])
+                cursor = None if device is None else device[index]
+                self._slots[index] = self._view_slot(index, cursor, free[index])
         return changed
 
-    def _view_slot(self, index: int, device_cursor: int | None) -> SlotView:
+    def _view_slot(self, index: int, device_cursor: int | None, num_free: int) -> SlotView:
         pool = self._store.pool
         entry = pool.ledger.slots[index]
         host = None if pool.write_pos is None else pool.write_pos[index]
         return SlotView(
             index=index,
-            owners=tuple(self._owners(index)),
+            owners=tuple(self._owners(index, num_free)),
             temporal=entry.temporal,
             conv=entry.conv,
             conv_checkpoint=entry.conv_checkpoint,
@@ -172,10 +172,11 @@ class Snapshotter:
             written=entry.written,
         )
 
-    def _owners(self, index: int) -> Iterable[Owner]:
+    def _owners(self, index: int, num_free: int) -> Iterable[Owner]:
+        """Who says that it owns a slot; it may be ``num_free`` times on the free list."""
         if index == 0:
             yield Owner("reserved")
-        yield from (Owner("free") for _ in range(self._free_counts[index]))
+        yield from (Owner("free") for _ in range(num_free))
         yield from (Owner("tree", str(node)) for node in sorted(self._node_holds[index]))
         yield from (Owner("request", name) for name in sorted(self._request_holds[index]))
         yield from (Owner("step", number) for number in sorted(self._step_holds.get(index, ())))
@@ -203,6 +204,12 @@ def _view_request(request: Request) -> RequestView:
         copies=request.copies,
         drafts=request.drafts,
     )
+
+
+@lru_cache(maxsize=8)  # a small world comes back to the same few lists, a large one changes its list seldom
+def _counts(free_list: tuple[int, ...]) -> Counter[int]:
+    """How often each slot is on the free list: more than once only where a slot was freed twice."""
+    return Counter(free_list)
 
 
 def _view_step(step: PlannedStep) -> StepView:
