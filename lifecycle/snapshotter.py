@@ -87,7 +87,7 @@ class Snapshotter:
         touched = set(tree.take_touched())
         if not touched:
             return frozenset()
-        alive = {node.id: node for node in tree.nodes() if node.parent is not None}
+        alive = {node.id: node for node in tree.nodes()}
         for node_id in touched:
             old = self._nodes.get(node_id)
             if old is not None and old.state is not None:
@@ -162,7 +162,7 @@ class Snapshotter:
         host = None if pool.write_pos is None else pool.write_pos[index]
         return SlotView(
             index=index,
-            owners=tuple(self._owners(index, num_free)),
+            owners=self._owners(index, num_free),
             temporal=entry.temporal,
             conv=entry.conv,
             conv_checkpoint=entry.conv_checkpoint,
@@ -172,16 +172,20 @@ class Snapshotter:
             written=entry.written,
         )
 
-    def _owners(self, index: int, num_free: int) -> Iterable[Owner]:
-        """Who says that it owns a slot; it may be ``num_free`` times on the free list."""
-        if index == 0:
-            yield Owner("reserved")
-        yield from (Owner("free") for _ in range(num_free))
-        yield from (Owner("tree", str(node)) for node in sorted(self._node_holds[index]))
-        yield from (Owner("request", name) for name in sorted(self._request_holds[index]))
-        yield from (Owner("step", number) for number in sorted(self._step_holds.get(index, ())))
+    def _owners(self, index: int, num_free: int) -> tuple[Owner, ...]:
+        """Return who says that it owns a slot; it may be ``num_free`` times on the free list."""
+        owners = [Owner("reserved")] if index == 0 else []
+        if num_free:
+            owners += [Owner("free")] * num_free
+        if nodes := self._node_holds.get(index):
+            owners += (Owner("tree", str(node)) for node in sorted(nodes))
+        if requests := self._request_holds.get(index):
+            owners += (Owner("request", name) for name in sorted(requests))
+        if steps := self._step_holds.get(index):
+            owners += (Owner("step", number) for number in sorted(steps))
         if index in self._load_holds:
-            yield Owner("copy", self._load_holds[index])
+            owners.append(Owner("copy", self._load_holds[index]))
+        return tuple(owners)
 
 
 def _view_request(request: Request) -> RequestView:

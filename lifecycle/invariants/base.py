@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from typing import ClassVar
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import ClassVar, TypeVar
 
 from replaylife.lifecycle.protocol import Capabilities
 from replaylife.lifecycle.snapshot import NodeView, RequestView, SlotView, Snapshot, Transition, Violation
 from replaylife.pool import Fold
+
+
+V = TypeVar("V")
 
 
 class Invariant(ABC):
@@ -38,31 +42,39 @@ class Invariant(ABC):
         )
 
 
-def slots_of(t: Transition) -> Iterator[SlotView]:
-    """Yield the slots to look at: the changed ones, or all."""
+def _asked_once(views: Callable[[Transition], tuple[V, ...]]) -> Callable[[Transition], tuple[V, ...]]:
+    """Remember the last answer: several invariants ask the same of one transition."""
+    of: Transition | None = None
+    last: tuple[V, ...] = ()
+
+    @wraps(views)
+    def remembered(t: Transition) -> tuple[V, ...]:
+        nonlocal of, last
+        if of is not t:
+            of, last = t, views(t)
+        return last
+
+    return remembered
+
+
+@_asked_once
+def slots_of(t: Transition) -> tuple[SlotView, ...]:
+    """Return the slots to look at: the changed ones, or all."""
     if t.changed is None:
-        yield from t.after.slots
-    else:
-        size = len(t.after.slots)
-        yield from (t.after.slots[index] for index in sorted(t.changed.slots) if 0 <= index < size)
+        return t.after.slots
+    size = len(t.after.slots)
+    return tuple(t.after.slots[index] for index in sorted(t.changed.slots) if 0 <= index < size)
 
 
+@_asked_once
 def nodes_of(t: Transition) -> tuple[NodeView, ...]:
     """Return the nodes to look at: those that changed themselves or whose slot did, or all."""
     if t.changed is None:
         return t.after.nodes
-    global _looked_at  # several invariants ask the same of one transition
-    of, nodes = _looked_at
-    if of is not t:
-        ids, slots = t.changed.nodes, t.changed.slots
-        untouched = not ids and t.after.nodes is t.before.nodes and not _tree_owns(t.after, slots)
-        nodes = (
-            ()
-            if untouched
-            else tuple(node for node in t.after.nodes if node.id in ids or node.state in slots)
-        )
-        _looked_at = (t, nodes)
-    return nodes
+    ids, slots = t.changed.nodes, t.changed.slots
+    if not ids and t.after.nodes is t.before.nodes and not _tree_owns(t.after, slots):
+        return ()
+    return tuple(node for node in t.after.nodes if node.id in ids or node.state in slots)
 
 
 def _tree_owns(snapshot: Snapshot, slots: Iterable[int]) -> bool:
@@ -71,15 +83,13 @@ def _tree_owns(snapshot: Snapshot, slots: Iterable[int]) -> bool:
     return any(owner.kind == "tree" for i in slots if 0 <= i < size for owner in snapshot.slots[i].owners)
 
 
-_looked_at: tuple[Transition | None, tuple[NodeView, ...]] = (None, ())
-
-
-def requests_of(t: Transition) -> Iterator[RequestView]:
-    """Yield the requests to look at: those that changed themselves or whose slot did, or all."""
-    for request in t.after.requests:
-        changed = t.changed
-        if changed is None or request.id in changed.requests or not changed.slots.isdisjoint(request.slots):
-            yield request
+@_asked_once
+def requests_of(t: Transition) -> tuple[RequestView, ...]:
+    """Return the requests to look at: those that changed themselves or whose slot did, or all."""
+    if t.changed is None:
+        return t.after.requests
+    ids, slots = t.changed.requests, t.changed.slots
+    return tuple(r for r in t.after.requests if r.id in ids or not slots.isdisjoint(r.slots))
 
 
 def slot_view(t: Transition, index: int | None) -> SlotView | None:

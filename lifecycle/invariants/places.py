@@ -33,9 +33,12 @@ def places_of(t: Transition) -> Iterator[tuple[str, PlaceView]]:
 
 def claims_of(t: Transition) -> Iterator[Claim]:
     """Yield what nodes and waiting requests claim of places; a copy still in flight claims nothing."""
+    places = list(places_of(t))
+    if not places:  # most actions: the tree need not be read
+        return
     keys = {str(node.id): node.key for node in t.after.nodes}
     waiting = {(view.where, view.id): view.tokens for view in t.after.waiting}
-    for subject, place in places_of(t):
+    for subject, place in places:
         for owner in place.owners:
             due = keys.get(owner.id) if owner.kind == "tree" else None
             if owner.kind == "request":

@@ -52,10 +52,8 @@ class SlotsConserved(Invariant):
         yield from self._tokens(t)
 
     def _free_list(self, t: Transition) -> Iterable[Violation]:
-        counts = Counter(t.after.free_slots)
-        wrong = [slot for slot, times in counts.items() if times > 1 or not 1 <= slot < len(t.after.slots)]
-        for slot in wrong:
-            found = f"{counts[slot]} times on the free list"
+        for slot, times in _wrong(t.after.free_slots, 1, len(t.after.slots)):
+            found = f"{times} times on the free list"
             yield self.broken(
                 f"slot {slot}",
                 found,
@@ -68,16 +66,15 @@ class SlotsConserved(Invariant):
         """The free lists of places outside the pool."""
         for where in ("host", "peer"):
             free, total = getattr(t.after, f"{where}_free"), len(getattr(t.after, f"{where}_places"))
-            for place, times in Counter(free).items():
-                if times > 1 or not 0 <= place < total:
-                    yield self.broken(
-                        f"{where} place {place}",
-                        f"{times} times on the free list",
-                        f"each of places 0..{total - 1} at most once",
-                        f"After step {t.step} ({t.action}) {where} place {place} is {times} times on its "
-                        "free list.",
-                        "Then two checkpoints will be written to one place.",
-                    )
+            for place, times in _wrong(free, 0, total):
+                yield self.broken(
+                    f"{where} place {place}",
+                    f"{times} times on the free list",
+                    f"each of places 0..{total - 1} at most once",
+                    f"After step {t.step} ({t.action}) {where} place {place} is {times} times on its "
+                    "free list.",
+                    "Then two checkpoints will be written to one place.",
+                )
 
     def _slots(self, t: Transition) -> Iterable[Violation]:
         free = set(t.after.free_slots)
@@ -106,6 +103,13 @@ class SlotsConserved(Invariant):
                 f"{t.after.kv_capacity}",
                 f"After step {t.step} ({t.action}) {tree + held + t.after.kv_free} tokens are accounted for.",
             )
+
+
+def _wrong(free: tuple[int, ...], first: int, end: int) -> Iterable[tuple[int, int]]:
+    """Return what is on a free list more than once or is none of ``first..end - 1``, and how often."""
+    if not free or (len(set(free)) == len(free) and first <= min(free) and max(free) < end):
+        return ()
+    return [(one, times) for one, times in Counter(free).items() if times > 1 or not first <= one < end]
 
 
 def _in_tree(nodes: tuple[NodeView, ...]) -> tuple[frozenset[int], int]:
