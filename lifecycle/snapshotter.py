@@ -87,22 +87,39 @@ class Snapshotter:
         touched = set(tree.take_touched())
         if not touched:
             return frozenset()
-        alive = {node.id: node for node in tree.nodes()}
         for node_id in touched:
             old = self._nodes.get(node_id)
             if old is not None and old.state is not None:
                 self._node_holds[old.state].discard(node_id)
                 self._changed_slots.add(old.state)
-        ordered: dict[int, NodeView] = {}
-        for node_id, node in alive.items():
+        if all(self._stays(node_id) for node_id in touched):
+            again = [(i, tree.find(i)) for i in sorted(touched, key=lambda i: self._nodes[i].key.length)]
+            self._view_nodes(((i, node) for i, node in again if node is not None), touched, self._nodes)
+        else:
+            ordered: dict[int, NodeView] = {}
+            self._view_nodes(((node.id, node) for node in tree.nodes()), touched, ordered)
+            self._nodes = ordered
+        self._node_views = tuple(self._nodes.values())
+        self._lru = tuple(node.id for node in tree.lru_states())
+        return frozenset(touched)
+
+    def _stays(self, node_id: int) -> bool:
+        """Whether a node that was touched is still where it was: then so are all others in their order."""
+        old, node = self._nodes.get(node_id), self._store.tree.find(node_id)
+        if old is None or node is None or node.parent is None:
+            return False
+        return (old.parent or 0) == node.parent.id
+
+    def _view_nodes(
+        self, nodes: Iterable[tuple[int, Node]], touched: set[int], into: dict[int, NodeView]
+    ) -> None:
+        """View the touched ones of ``nodes``, parents first, and keep the views of the others."""
+        for node_id, node in nodes:
             known = None if node_id in touched else self._nodes.get(node_id)
-            view = ordered[node_id] = known or self._view_node(node, ordered)
+            view = into[node_id] = known or self._view_node(node, into)
             if known is None and view.state is not None:
                 self._node_holds[view.state].add(node_id)
                 self._changed_slots.add(view.state)
-        self._nodes, self._node_views = ordered, tuple(ordered.values())
-        self._lru = tuple(node.id for node in tree.lru_states())
-        return frozenset(touched)
 
     def _view_node(self, node: Node, above: Mapping[int, NodeView]) -> NodeView:
         parent = node.parent
