@@ -11,7 +11,6 @@ from replaylife.lifecycle.protocol import Capabilities
 from replaylife.lifecycle.snapshot import NodeView, RequestView, SlotView, Snapshot, Transition, Violation
 from replaylife.pool import Fold
 
-
 V = TypeVar("V")
 
 

@@ -62,11 +62,13 @@ class LogError(ValueError):
 def read_entries(lines: Iterable[str], block: int = BLOCK) -> Iterator[Entry]:
     """Yield the requests of a log; blank lines are passed over. One line is held at a time.
 
-    Raises :class:`LogError` at the first bad line, with the bad ones among those that follow.
+    Raises :class:`LogError` at the first bad line, with the bad ones among those that follow, and for a log
+    without a request.
     """
     numbered = enumerate(lines, start=1)
-    clock = 0
+    clock, last = -1, 1
     for number, line in numbered:
+        last = number
         if not line.strip():
             continue
         entry = _entry(number, line, clock, block)
@@ -74,6 +76,8 @@ def read_entries(lines: Iterable[str], block: int = BLOCK) -> Iterator[Entry]:
             raise LogError([(number, entry), *_more_problems(numbered, clock, block)])
         clock = entry.timestamp
         yield entry
+    if clock < 0:
+        raise LogError([(last, "found no request up to here, expected one JSON object a line")])
 
 
 def _more_problems(numbered: Iterator[tuple[int, str]], clock: int, block: int) -> Iterator[tuple[int, str]]:
@@ -93,7 +97,10 @@ def _entry(number: int, line: str, clock: int, block: int) -> Entry | str:
     """Return the request of a line, or what is wrong with the line."""
     try:
         told = json.loads(line)
-    except ValueError as error:
+    except json.JSONDecodeError as error:
+        what = error.msg.removesuffix(" starting at")
+        return f"no JSON ({what} at column {error.colno}); expected one object a line"
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, brackets without end
         return f"no JSON ({error}); expected one object a line"
     if not isinstance(told, dict):
         return f"found {type(told).__name__}, expected an object with {', '.join(_COUNTS)} and hash_ids"

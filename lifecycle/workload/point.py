@@ -89,7 +89,7 @@ def turns_of(path: str | None, point: Point) -> Iterator[Turn]:
     where = (
         resources.files("replaylife.lifecycle.workload") / "data" / EXCERPT if path is None else Path(path)
     )
-    with where.open(encoding="utf-8") as lines:
+    with where.open(encoding="utf-8", errors="replace") as lines:  # what is no text is told with its line
         turns = Conversations(read_entries(lines, point.block))
         yield from islice(turns, point.limit or None)
 

@@ -59,6 +59,7 @@ class Server:
         self._running: dict[str, Job] = {}
         self._now, self._blocked, self._actions = 0.0, False, 0
         self._grid = factory.config.cache.grid
+        self._capacity = factory.config.cache.kv_tokens
         self.violations: list[tuple[int, Violation]] = []
 
     @property
@@ -76,6 +77,7 @@ class Server:
         taken = 0
         while coming is not None or self._queue or self._running:
             while coming is not None and coming.entry.timestamp <= self._now:
+                self._require_room(coming)
                 self._queue.append(_job(coming))
                 coming, taken = next(arriving, None), taken + 1
             self._admit()
@@ -86,6 +88,15 @@ class Server:
                 continue
             self._now += self.pace.step_ms
             yield taken
+
+    def _require_room(self, turn: Turn) -> None:
+        """Refuse a request that must fail in the end, before hours of decoding."""
+        needed = len(turn.text) - 1  # the last token is sampled and has no key-value
+        if needed > self._capacity:
+            raise CannotExpress(
+                f"line {turn.entry.line}: {needed:,} tokens of prompt and reply do not fit even alone in "
+                f"{self._capacity:,} key-value tokens; raise kv_tokens"
+            )
 
     # -- coming --------------------------------------------------------------------------------------
 

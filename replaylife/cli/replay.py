@@ -6,10 +6,13 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import wrap
 from typing import Any, get_args
 
 import click
 
+from replaylife.cli.columns import columns
 from replaylife.cli.errors import CannotWork
 from replaylife.cli.progress import Bar
 from replaylife.lifecycle.config import FinishPolicy
@@ -29,19 +32,19 @@ column a strategy.
 """
 ROWS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("requests", "requests", lambda n: f"{n:,}"),
-    ("prompt tokens", "prompt", lambda n: f"{n:,}"),
+    ("tokens of prompts", "prompt", lambda n: f"{n:,}"),
     ("  reused", "hit", lambda n: f"{n:,}"),
     ("  hit rate", "hit_rate", lambda n: f"{n:.2%}"),
     ("  requests that hit", "hits", lambda n: f"{n:,}"),
-    ("prefilled", "prefilled", lambda n: f"{n:,}"),
+    ("tokens prefilled", "prefilled", lambda n: f"{n:,}"),
     ("  again, cut at finish", "again_truncated", lambda n: f"{n:,}"),
     ("  again, no state there", "again_stateless", lambda n: f"{n:,}"),
-    ("decoded", "decoded", lambda n: f"{n:,}"),
+    ("tokens decoded", "decoded", lambda n: f"{n:,}"),
     ("folds", "folds", lambda n: f"{n:,}"),
     ("  forced in mid-ring", "forced_folds", lambda n: f"{n:,}"),
     ("checkpoint copies", "copies", lambda n: f"{n:,}"),
     ("states evicted", "evicted_states", lambda n: f"{n:,}"),
-    ("key-value evicted", "evicted_kv", lambda n: f"{n:,}"),
+    ("key-value tokens evicted", "evicted_kv", lambda n: f"{n:,}"),
     ("admissions rejected", "rejected", lambda n: f"{n:,}"),
     ("retractions", "retracted", lambda n: f"{n:,}"),
     ("peak slots in use", "peak_slots", lambda n: f"{n:,}"),
@@ -53,7 +56,9 @@ ROWS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
 def workload_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that replay and sweep share: the server, and how the log is read."""
     options = (
-        click.option("--kv-tokens", type=click.IntRange(1), default=2_000_000, show_default=True),
+        click.option(
+            "--kv-tokens", type=click.IntRange(1), default=2_000_000, show_default=True, help="Of the pool."
+        ),
         click.option(
             "--page", type=click.IntRange(1), default=512, show_default=True, help="Block of align."
         ),
@@ -71,7 +76,11 @@ def workload_options(command: Callable[..., None]) -> Callable[..., None]:
             "--chunk", type=click.IntRange(1), default=8_192, show_default=True, help="Prompt tokens a step."
         ),
         click.option(
-            "--step-ms", type=click.FloatRange(min=0, min_open=True), default=30.0, show_default=True
+            "--step-ms",
+            type=click.FloatRange(min=0, min_open=True),
+            default=30.0,
+            show_default=True,
+            help="How long a step takes: turns arrival times into steps.",
         ),
         click.option("--block", type=click.IntRange(1), default=512, show_default=True, help="Of hash_ids."),
         click.option("--limit", type=click.IntRange(1), help="Play only so many requests."),
@@ -101,8 +110,16 @@ def base_point(*, limit: int | None, no_check: bool, **asked: Any) -> Point:
 @click.option(
     "--ring", type=click.IntRange(0, 64), default=16, show_default=True, help="L; 0: ReplaySSM off."
 )
-@click.option("--track-interval", type=click.IntRange(1), default=256, show_default=True)
-@click.option("--finish", type=click.Choice(get_args(FinishPolicy)), default="truncate", show_default=True)
+@click.option(
+    "--track-interval", type=click.IntRange(1), default=256, show_default=True, help="Between checkpoints."
+)
+@click.option(
+    "--finish",
+    type=click.Choice(get_args(FinishPolicy)),
+    default="truncate",
+    show_default=True,
+    help="What becomes of records in the ring.",
+)
 @click.option("--fault", multiple=True, help="Seed a fault; may be repeated.")
 @workload_options
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -139,14 +156,16 @@ def play(point: Point, file: Path | None) -> Result:
             shown += 1
 
     try:
+        point.server()
+    except (CannotExpress, ValueError) as error:  # sizes or faults that do not go together
+        raise CannotWork(str(error)) from None
+    try:
         bar.start(point.strategy, point.limit or _count_lines(file))
         return replay(point, None if file is None else str(file), move)
     except LogError as error:
         raise CannotWork(str(error), str(file or EXCERPT), error.problems) from None
     except OSError as error:
         raise CannotWork(f"{file}: {error.strerror or error}; expected a request log") from None
-    except UnicodeDecodeError as error:
-        raise CannotWork(f"{file}: {error}; expected a request log, one JSON object a line") from None
     except (CannotExpress, ActionRefused, ValueError) as error:
         raise CannotWork(f"{file or EXCERPT}: {error}") from None
     finally:
@@ -164,19 +183,23 @@ def table(results: Sequence[Result], file: Path | None) -> Iterator[str]:
     """A line a count, a column a strategy; then the first violations."""
     point = results[0].point
     ring = f"L {point.ring}" if point.ring else "ReplaySSM off"
-    yield (
-        f"{file or EXCERPT}: {ring}, track interval {point.track_interval}, finish {point.finish}, "
-        f"{point.slots:,} slots, {point.kv_tokens:,} key-value tokens"
-    )
-    yield f"{'tokens unless said otherwise':28}" + "".join(f"{r.point.strategy:>19}" for r in results)
+    yield f"{file or EXCERPT}"
+    yield f"{ring}, track interval {point.track_interval}, finish {point.finish}"
+    yield f"{point.slots:,} slots, {point.kv_tokens:,} key-value tokens"
+    yield ""
     records = [result.totals.record() for result in results]
-    for title, name, shown in ROWS:
-        yield f"{title:28}" + "".join(f"{shown(record[name]):>19}" for record in records)
+    head = ("", *(result.point.strategy for result in results))
+    rows = [(title, *(shown(record[name]) for record in records)) for title, name, shown in ROWS]
+    if not point.check:
+        rows[-1] = (rows[-1][0], *("not checked" for _ in results))
+    yield from columns([head, *rows], num_left=1)
+    width = max(40, get_terminal_size().columns)
     for result in results:
         for step, violation in result.violations[:3]:
             yield ""
             yield f"{result.point.strategy}, action {step}: {violation.subject}: {violation.found}"
-            yield from (f"  {line}" for line in violation.proof)
+            for line in violation.proof:
+                yield from wrap(line, width, initial_indent="  ", subsequent_indent="    ")
 
 
 def _first(result: Result) -> list[dict[str, Any]]:

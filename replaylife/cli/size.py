@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 import click
 
+from replaylife.cli.columns import columns
 from replaylife.cli.errors import CannotWork
 from replaylife.cli.units import human, num_bytes
 from replaylife.lifecycle.names import nearest
@@ -114,25 +115,26 @@ def record(preset: Preset, budget: Budget) -> dict[str, Any]:
 
 
 def overview(sized: list[tuple[Preset, Budget]], memory: int | None) -> Iterator[str]:
-    """One line a preset."""
-    yield (
-        f"{'model':30} {'gate':4} {'layers':>6} {'H':>3} {'HV':>3} {'slot':>11} {'no ring':>11} {'more':>6}"
-        + (f" {'slots':>7} {'promised':>8} {'overrun':>11}" if memory else "")
-    )
+    """One line a preset: its sizes, or what fits in ``memory``; then the sources."""
+    sizes = ("gate", "layers", "H", "HV", "slot", "no ring", "more")
+    rows = [("model", *(("slot", "more", "slots", "promised", "overrun") if memory else sizes))]
     for preset, budget in sized:
         shape, slot, without = budget.shape, budget.shape.slot_bytes(), budget.ringless_slot_bytes
-        line = (
-            f"{preset.name:30} {shape.gate:4} {shape.layers:6} {shape.heads:3} {shape.value_heads:3} "
-            f"{human(slot):>11} {human(without):>11} {slot / without - 1:6.1%}"
-        )
+        more = f"{slot / without - 1:.1%}"
         if memory:
-            line += f" {budget.slots:7,} {budget.ringless_slots:8,} {human(budget.overshoot):>11}"
-        yield line
+            promised = f"{budget.ringless_slots:,}"
+            told = (human(slot), more, f"{budget.slots:,}", promised, human(budget.overshoot))
+        else:
+            heads = (f"{shape.layers}", f"{shape.heads}", f"{shape.value_heads}")
+            told = (shape.gate, *heads, human(slot), human(without), more)
+        rows.append((preset.name, *told))
+    yield from columns(rows, num_left=1, gap=2 if memory else 1)
     yield ""
-    yield "slot: all recurrent layers of one rank. no ring: what a formula that forgets it would say."
+    yield "slot: all recurrent layers of one rank. more: than a formula without the ring says."
     if memory:
-        yield f"slots: that fit in {human(memory)}; promised: by that formula, overrunning the budget."
-    yield from (f"{preset.name}: {preset.source}" for preset, _ in sized)
+        yield f"slots: that fit in {human(memory)}. promised: by that formula, overrunning the budget."
+    yield "sources of the sizes:"
+    yield from (f"  {preset.source}" for preset, _ in sized)
 
 
 def details(preset: Preset, budget: Budget, memory: int | None) -> Iterator[str]:

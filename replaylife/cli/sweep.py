@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from replaylife.cli.columns import columns, heads
 from replaylife.cli.errors import CannotWork
 from replaylife.cli.progress import Bar
 from replaylife.cli.replay import base_point, workload_options
@@ -47,24 +48,61 @@ SHOWN = (
     "forced_folds",
     "copies",
     "peak_slots",
-    "violations",
 )
 
 
 @click.command("sweep", help=HELP)
 @click.argument("file", type=click.Path(path_type=Path), required=False)
-@click.option("--strategy", type=click.Choice(list(STRATEGIES)), multiple=True, default=("no_buffer",))
-@click.option("--ring", type=click.IntRange(0, 64), multiple=True, default=(16,), help="L; 0: ReplaySSM off.")
-@click.option("--track-interval", type=click.IntRange(1), multiple=True, default=(256,))
-@click.option("--finish", type=click.Choice(get_args(FinishPolicy)), multiple=True, default=("truncate",))
-@click.option("--slots", type=click.IntRange(2), multiple=True, default=(256,))
+@click.option(
+    "--strategy",
+    type=click.Choice(list(STRATEGIES)),
+    multiple=True,
+    default=("no_buffer",),
+    show_default=True,
+)
+@click.option(
+    "--ring",
+    type=click.IntRange(0, 64),
+    multiple=True,
+    default=(16,),
+    show_default=True,
+    help="L; 0: ReplaySSM off.",
+)
+@click.option(
+    "--track-interval",
+    type=click.IntRange(1),
+    multiple=True,
+    default=(256,),
+    show_default=True,
+    help="Between checkpoints.",
+)
+@click.option(
+    "--finish",
+    type=click.Choice(get_args(FinishPolicy)),
+    multiple=True,
+    default=("truncate",),
+    show_default=True,
+)
+@click.option(
+    "--slots",
+    type=click.IntRange(2),
+    multiple=True,
+    default=(256,),
+    show_default=True,
+    help="Slot 0 is reserved.",
+)
 @workload_options
 @click.option("--jobs", type=click.IntRange(1), help="Processes; as many as there are cores if left out.")
 @click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler, tcp://host:port (extra: cluster).")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Keep results here, and resume.")
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw a figure (extra: plot).")
 @click.option(
-    "--metric", type=click.Choice(METRICS), default="hit_rate", show_default=True, help="Of --plot."
+    "--metric",
+    type=click.Choice(METRICS),
+    metavar="NAME",
+    default="hit_rate",
+    show_default=True,
+    help="What --plot draws: a column of --format csv, such as prefilled.",
 )
 @click.option(
     "--format", "form", type=click.Choice(["text", "csv", "json"]), default="text", show_default=True
@@ -133,7 +171,10 @@ def run(
             f"the workers died again and again ({error}); fewer --jobs need less memory"
         ) from None
     except OSError as error:
-        raise CannotWork(f"{error}; expected a request log, and a cluster that answers") from None
+        if error.filename is None:
+            raise CannotWork(f"--cluster: {error}; expected the address of a scheduler") from None
+        need = "a file that can be written" if out and error.filename == str(out) else "a request log"
+        raise CannotWork(f"{error.filename}: {error.strerror}; expected {need}") from None
     except (CannotExpress, ActionRefused, ValueError) as error:
         raise CannotWork(str(error)) from None
     finally:
@@ -146,13 +187,18 @@ def varied(axes: dict[str, Sequence[Any]]) -> list[str]:
 
 
 def table(played: Sequence[Played], axes: dict[str, Sequence[Any]]) -> Iterator[str]:
-    """A line a point: what it varies in, then what came out."""
+    """A line a point: what it varies in, then what came out; last the violations of all."""
     names = varied(axes)
-    yield "".join(f"{name:>18}" for name in names) + "".join(f"{name:>16}" for name in SHOWN)
+    rows = heads([*names, *SHOWN])
     for one in played:
-        values = "".join(f"{one.point[name]:>18}" for name in names)
         counts = (one.totals[name] for name in SHOWN)
-        yield values + "".join(f"{n:>16.3%}" if isinstance(n, float) else f"{n:>16,}" for n in counts)
+        told = (f"{n:.3%}" if isinstance(n, float) else f"{n:,}" for n in counts)
+        rows.append([*(str(one.point[name]) for name in names), *told])
+    yield from columns(rows)
+    broken = sum(one.totals["violations"] for one in played)
+    checked = all(one.point["check"] for one in played)
+    yield ""
+    yield f"violations: {broken:,}" if checked else "violations: not checked (--no-check)"
 
 
 def as_csv(played: Sequence[Played]) -> str:

@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 import click
 
+from replaylife.cli.columns import columns
 from replaylife.cli.size import preset_named
 from replaylife.kernels.tiles import Times, table
 from replaylife.kernels.traffic import Traffic
@@ -47,7 +48,9 @@ class Line:
 @click.option("--tp", type=click.IntRange(1), default=1, show_default=True, help="Tensor-parallel ranks.")
 @click.option("--state-dtype", type=DTYPES, default="fp32", show_default=True)
 @click.option("--ring-dtype", type=DTYPES, default="fp32", show_default=True, help="Of ring_d.")
-@click.option("--ring-key-dtype", type=DTYPES, default="bf16", show_default=True, help="Of ring_k.")
+@click.option(
+    "--ring-key-dtype", type=DTYPES, default="bf16", show_default=True, help="Of ring_k, as measured."
+)
 @click.option("--ring", type=click.IntRange(1, 64), multiple=True, help="L; may be repeated.")
 @click.option("--batch", type=click.IntRange(1), default=256, show_default=True, help="Rows of the floor.")
 @click.option(
@@ -55,7 +58,7 @@ class Line:
     type=click.FloatRange(min=0, min_open=True),
     default=4.8,
     show_default=True,
-    help="In TB/s.",
+    help="Of the memory, in TB/s; 4.8 is an H200.",
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(
@@ -132,30 +135,36 @@ def record(
 def text(
     traffic: Traffic, state_dtype: DType, rows: int, bandwidth: float, lines: list[Line]
 ) -> Iterator[str]:
-    """The table, then where replay stops paying."""
-    yield (
-        f"{traffic.gate}, state {state_dtype} [{traffic.HV}, {traffic.V}, {traffic.K}], {traffic.H} key "
-        "heads; bytes per value head, layer and step"
-    )
-    yield f"floor and measured: microseconds of one layer and step of {rows} rows, at {bandwidth:g} TB/s"
+    """Two tables, bytes and times, then where replay stops paying."""
+    shape = f"[{traffic.HV}, {traffic.V}, {traffic.K}]"
+    yield f"{traffic.gate}, state {state_dtype} {shape}, {traffic.H} key heads"
     yield ""
-    yield (
-        f"{'L':>3} {'packed':>8} {'fused':>8} {'separate':>8} {'of packed':>9}   {'floor packed':>12} "
-        f"{'fused':>7} {'separate':>8}   {'measured packed':>15} {'replay':>7} {'faster':>7}"
-    )
-    for line in lines:
-        moved, times = line.moved, line.times
-        known = f"{'-':>15} {'-':>7} {'-':>7}"
-        if times is not None:
-            replay = times.decode_us + times.fold_us
-            known = f"{times.packed_us:15.1f} {replay:7.1f} {times.speedup:6.2f}x"
-        yield (
-            f"{moved.ring:3} {moved.packed:8,.0f} {moved.fused:8,.0f} {moved.apart:8,.0f} "
-            f"{moved.apart / moved.packed:9.1%}   {line.packed_us:12.1f} {line.fused_us:7.1f} "
-            f"{line.apart_us:8.1f}   {known}"
+    yield "bytes per value head, layer and step"
+    counted = [
+        (f"{m.ring}", f"{m.packed:,.0f}", f"{m.fused:,.0f}", f"{m.apart:,.0f}", f"{m.apart / m.packed:.1%}")
+        for m in (line.moved for line in lines)
+    ]
+    yield from columns([("L", "packed", "fused", "separate", "of packed"), *counted])
+    yield ""
+    yield f"microseconds of one layer and step of {rows} rows: floor at {bandwidth:g} TB/s, and as measured"
+    timed = [
+        (
+            f"{line.moved.ring}",
+            *(f"{us:.1f}" for us in (line.packed_us, line.fused_us, line.apart_us)),
+            *_measured(line.times),
         )
+        for line in lines
+    ]
+    above = ("", "floor", "", "", "measured", "", "")
+    yield from columns([above, ("L", "packed", "fused", "separate", "packed", "replay", "faster"), *timed])
     yield ""
     yield from conclusion(traffic, lines)
+
+
+def _measured(times: Times | None) -> tuple[str, str, str]:
+    if times is None:
+        return "-", "-", "-"
+    return f"{times.packed_us:.1f}", f"{times.decode_us + times.fold_us:.1f}", f"{times.speedup:.2f}x"
 
 
 def conclusion(traffic: Traffic, lines: list[Line]) -> Iterator[str]:

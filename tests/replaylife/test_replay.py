@@ -7,23 +7,29 @@ from pathlib import Path
 
 import pytest
 
+from replaylife.lifecycle.strategies import STRATEGIES
+
 from .command import invoke
 
-SHORT = ("--limit", "6", "--slots", "64")
+SHORT = ("--limit", "4", "--slots", "64")
 
 
 def test_a_column_for_every_strategy_and_exit_code_0_when_everything_held() -> None:
-    done = invoke("replay", *SHORT, "--strategy", "no_buffer", "--strategy", "align", columns=200)
+    every = [word for name in STRATEGIES for word in ("--strategy", name)]
+    done = invoke("replay", *SHORT, *every)
     assert done.exit_code == 0
-    header = next(line for line in done.stdout.splitlines() if line.startswith("tokens unless"))
-    assert header.split()[-2:] == ["no_buffer", "align"]
-    assert "violations                                    0                  0" in done.stdout
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert list(STRATEGIES) in lines
+    assert ["violations", "0", "0", "0", "0"] in lines
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    unchecked = invoke("replay", *SHORT, "--no-check").stdout.splitlines()[-1]
+    assert unchecked.split(maxsplit=1) == ["violations", "not checked"]
 
 
 def test_json_has_the_point_the_sums_and_no_violation() -> None:
     (told,) = json.loads(invoke("replay", *SHORT, "--format", "json").stdout)
     assert told["point"]["strategy"] == "no_buffer"
-    assert told["totals"]["requests"] == 6
+    assert told["totals"]["requests"] == 4
     assert told["totals"]["hit"] + told["totals"]["prefilled"] == told["totals"]["prompt"]
     assert told["violations"] == []
 
@@ -32,6 +38,13 @@ def test_a_seeded_fault_ends_in_exit_code_1_and_a_proof() -> None:
     done = invoke("replay", *SHORT, "--fault", "finish-donates-full-length")
     assert done.exit_code == 1
     assert "Contradiction with key-matches-state" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_a_fault_of_another_strategy_is_told_and_not_blamed_on_the_log() -> None:
+    done = invoke("replay", *SHORT, "--strategy", "align", "--fault", "finish-donates-full-length")
+    assert done.exit_code == 2
+    assert done.stderr.startswith("replaylife: fault 'finish-donates-full-length' replaces a method of")
 
 
 def test_with_replayssm_off_nothing_folds() -> None:
@@ -48,13 +61,29 @@ def test_bad_lines_are_told_with_file_and_line(tmp_path: Path) -> None:
     assert f"{log}:3: found list" in done.stderr
 
 
+def test_a_log_that_is_no_text_is_told_with_its_line(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_bytes(b"\n\xff\xfe\x00")
+    done = invoke("replay", str(log))
+    assert done.exit_code == 2
+    assert f"{log}:2: no JSON" in done.stderr
+
+
+def test_a_reply_that_can_never_fit_is_refused_before_it_is_decoded(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"timestamp": 0, "input_length": 5, "output_length": 10000000000, "hash_ids": [1]}\n')
+    done = invoke("replay", str(log))
+    assert done.exit_code == 2
+    assert "line 1: 10,000,000,004 tokens of prompt and reply do not fit even alone" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("nowhere.jsonl",), "nowhere.jsonl: No such file"),
         (("--fault", "finish-donates-ful-length"), "did you mean"),
         (("--chunk", "100"), "--chunk 100: need at least a block of --page 512"),
-        (("--limit", "1", "--kv-tokens", "100"), "prompt tokens do not fit even alone"),
+        (("--limit", "1", "--kv-tokens", "100"), "prompt and reply do not fit even alone"),
         (("--strategy", "nothing"), "'nothing' is not one of"),
     ],
 )

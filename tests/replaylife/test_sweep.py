@@ -13,16 +13,24 @@ from replaylife.lifecycle.workload.point import Point
 
 from .command import invoke
 
-SHORT = ("sweep", "--limit", "3", "--slots", "64", "--jobs", "1")
+SHORT = ("sweep", "--limit", "2", "--slots", "64", "--jobs", "1")
 TWO = ("--finish", "truncate", "--finish", "fold")
 
 
 def test_the_table_has_a_line_a_point_and_only_the_columns_that_vary() -> None:
     done = invoke(*SHORT, *TWO)
     assert done.exit_code == 0
-    header, *rows = done.stdout.splitlines()
-    assert header.split()[:2] == ["finish", "hit_rate"]
-    assert [row.split()[0] for row in rows] == ["truncate", "fold"]
+    above, header, *rows = done.stdout.splitlines()
+    assert above.split()[0] == "hit"
+    assert header.split()[:2] == ["finish", "rate"]
+    assert [row.split()[0] for row in rows[:2]] == ["truncate", "fold"]
+    assert rows[2:] == ["", "violations: 0"]
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_what_was_not_checked_is_not_called_clean() -> None:
+    done = invoke(*SHORT, "--no-check")
+    assert done.stdout.splitlines()[-1] == "violations: not checked (--no-check)"
 
 
 def test_csv_and_json_say_the_same(tmp_path: Path) -> None:
@@ -35,18 +43,17 @@ def test_csv_and_json_say_the_same(tmp_path: Path) -> None:
     assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 3, "the second sweep played nothing"
 
 
-@pytest.mark.parametrize("suffix", [".svg", ".png"])
-def test_a_figure_is_drawn_where_matplotlib_is_installed(tmp_path: Path, suffix: str) -> None:
+def test_a_figure_is_drawn_where_matplotlib_is_installed(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="needs the extra `plot`")
-    path = tmp_path / f"figure{suffix}"
-    done = invoke(*SHORT, *TWO, "--ring", "4", "--ring", "16", "--plot", str(path), "--metric", "folds")
-    assert done.exit_code == 0
-    assert path.stat().st_size > 1_000
-    if suffix == ".svg":
-        text = path.read_text()
-        assert "<!-- ring -->" in text
-        assert "<!-- folds -->" in text
-        assert "<!-- finish truncate -->" in text
+    asked = ("--ring", "4", "--ring", "16", "--out", str(tmp_path / "out.jsonl"), "--metric", "folds")
+    for suffix in (".svg", ".png"):  # the second is drawn from what is on file
+        path = tmp_path / f"figure{suffix}"
+        assert invoke(*SHORT, *TWO, *asked, "--plot", str(path)).exit_code == 0
+        assert path.stat().st_size > 1_000
+    text = (tmp_path / "figure.svg").read_text()
+    assert "<!-- ring -->" in text
+    assert "<!-- folds -->" in text
+    assert "<!-- finish truncate -->" in text
 
 
 def test_bad_lines_of_a_log_are_told_with_file_and_line(tmp_path: Path) -> None:
@@ -66,6 +73,14 @@ def test_an_unknown_ending_and_a_results_file_of_another_kind_are_one_message(tm
     assert done.exit_code == 2
     assert "--plot" in done.stderr
     assert "internal" not in done.stderr
+
+
+def test_a_file_that_is_not_there_is_told_by_what_it_was_for(tmp_path: Path) -> None:
+    done = invoke("sweep", str(tmp_path / "nowhere.jsonl"), "--jobs", "1")
+    assert (done.exit_code, "nowhere.jsonl: No such file" in done.stderr) == (2, True)
+    assert "expected a request log" in done.stderr
+    done = invoke(*SHORT, "--out", str(tmp_path / "no" / "out.jsonl"))
+    assert (done.exit_code, "expected a file that can be written" in done.stderr) == (2, True)
 
 
 def test_a_cluster_without_the_extra_or_without_an_answer_is_one_message(

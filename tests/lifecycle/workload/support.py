@@ -6,6 +6,7 @@ import hashlib
 import json
 from array import array
 from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ def excerpt(limit: int, start: int = 0) -> list[str]:
     return EXCERPT.read_text(encoding="utf-8").splitlines()[start : start + limit]
 
 
+@cache
 def talks() -> list[str]:
     """Requests of the excerpt that extend an earlier one, those that they extend, and a few others."""
     lines = excerpt(300)

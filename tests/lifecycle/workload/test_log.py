@@ -27,6 +27,8 @@ def test_the_shipped_excerpt_reads_clean() -> None:
     ("bad", "said"),
     [
         ("{", "no JSON"),
+        ('{"timestamp": 5, "inp', "no JSON (Unterminated string at column 18)"),
+        ("[" * 100_000, "no JSON (maximum recursion depth"),
         ("[1]", "found list, expected an object"),
         (line(timestamp=-1), "timestamp: found -1, expected a whole number of at least 0"),
         (line(output=0), "output_length: found 0, expected a whole number of at least 1"),
@@ -44,6 +46,12 @@ def test_a_bad_line_is_named_with_what_was_found_and_expected(bad: str, said: st
     ((number, message),) = raised.value.problems
     assert number == 2
     assert said in message
+
+
+@pytest.mark.parametrize("lines", [(), ("", "  \n")])
+def test_a_log_without_a_request_is_told(lines: tuple[str, ...]) -> None:
+    with pytest.raises(LogError, match="found no request up to here, expected one JSON object a line"):
+        entries(*lines)
 
 
 def test_all_bad_lines_are_told_up_to_a_limit() -> None:

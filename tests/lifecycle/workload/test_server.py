@@ -48,11 +48,11 @@ def test_where_finish_has_nothing_to_donate_only_what_no_checkpoint_holds_counts
 
 
 def test_every_prompt_token_is_either_reused_or_prefilled_and_every_reply_token_decoded() -> None:
-    lines = excerpt(12)
+    lines = excerpt(5)
     rows = Plain(lines).rows
     for strategy in STRATEGIES:
         counted = totals(replace(SMALL, strategy=strategy, slots=64, kv_tokens=200_000, chunk=4_096), *lines)
-        assert counted.requests == 12
+        assert counted.requests == 5
         assert counted.prompt == sum(row["input_length"] for row in rows)
         assert counted.hit + counted.prefilled == counted.prompt
         assert counted.decoded == sum(row["output_length"] - 1 for row in rows)
@@ -93,8 +93,11 @@ def test_when_key_value_runs_out_the_newest_is_retracted_and_comes_back() -> Non
 
 
 def test_a_request_that_cannot_fit_even_alone_is_named() -> None:
-    with pytest.raises(CannotExpress, match=r"line 1: 562 prompt tokens do not fit even alone"):
-        totals(replace(SMALL, kv_tokens=500), line(0, (1, 2), 50, 9))
+    with pytest.raises(CannotExpress, match=r"line 1: 570 tokens of prompt and reply do not fit even alone"):
+        totals(replace(SMALL, kv_tokens=569), line(0, (1, 2), 50, 9))
+    assert totals(replace(SMALL, kv_tokens=600), line(0, (1, 2), 50, 9)).requests == 1
+    with pytest.raises(CannotExpress, match=r"line 1: 562 prompt tokens do not fit even alone: .*raise"):
+        totals(replace(SMALL, slots=3, strategy="extra_buffer"), line(0, (1, 2), 50, 9))
 
 
 def test_a_seeded_fault_is_caught_on_a_log_and_its_clean_twin_is_clean() -> None:
