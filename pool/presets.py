@@ -77,6 +77,7 @@ PRESETS: dict[str, Preset] = {
         _qwen("Qwen3.5-122B-A10B", 48, 64),
         _qwen("Qwen3.5-35B-A3B", 40, 32),
         _qwen("Qwen3.5-27B", 64, 48),
+        _qwen("Qwen3.5-9B", 32, 32),
         _qwen("Qwen3.5-4B", 32, 32),
         _qwen("Qwen3.5-2B", 24, 16),
         _qwen("Qwen3.5-0.8B", 24, 16),

@@ -117,17 +117,18 @@ def record(preset: Preset, budget: Budget) -> dict[str, Any]:
 def overview(sized: list[tuple[Preset, Budget]], memory: int | None) -> Iterator[str]:
     """One line a preset: its sizes, or what fits in ``memory``; then the sources."""
     sizes = ("gate", "layers", "H", "HV", "slot", "no ring", "more")
-    rows = [("model", *(("slot", "more", "slots", "promised", "overrun") if memory else sizes))]
+    fits = ("slot", "more", "slots", "promised", "overrun")
+    rows: list[tuple[str, ...]] = [("model", *(fits if memory else sizes))]
     for preset, budget in sized:
         shape, slot, without = budget.shape, budget.shape.slot_bytes(), budget.ringless_slot_bytes
         more = f"{slot / without - 1:.1%}"
         if memory:
             promised = f"{budget.ringless_slots:,}"
             told = (human(slot), more, f"{budget.slots:,}", promised, human(budget.overshoot))
+            rows.append((preset.name, *told))
         else:
             heads = (f"{shape.layers}", f"{shape.heads}", f"{shape.value_heads}")
-            told = (shape.gate, *heads, human(slot), human(without), more)
-        rows.append((preset.name, *told))
+            rows.append((preset.name, shape.gate, *heads, human(slot), human(without), more))
     yield from columns(rows, num_left=1, gap=2 if memory else 1)
     yield ""
     yield "slot: all recurrent layers of one rank. more: than a formula without the ring says."
