@@ -125,6 +125,10 @@ class TileTable:
         }
         return max(speedups, key=speedups.__getitem__, default=None)
 
+    def exact_times(self, key: Key) -> list[Times]:
+        """Measured times of exactly this ring length, by batch; empty where it was not measured."""
+        return self._times.get((key.gate, key.state, key.ring), [])
+
 
 def key_of(vector_gate: bool, ring: int, dtype: "torch.dtype") -> Key:
     """What the tiles of a launch depend on, batch apart."""

@@ -172,7 +172,7 @@ class ReferenceEngine:
     def _admit(self, action: Admit) -> None:
         """Match and lock, then take tokens and slots; undone if any of them is not to be had."""
         store = self.store
-        request = Request(action.request, list(action.tokens), len(action.tokens))
+        request = self._new_request(action)
         met = store.tree.match(action.tokens, limit=len(action.tokens) - 1)
         kept, met = self.tier.look_up(action.request, action.tokens, met)
         node = met.state_node
@@ -193,6 +193,10 @@ class ReferenceEngine:
         self.tier.welcome(request.id)
         self.requests[request.id] = request
         self._touch(request)
+
+    def _new_request(self, action: Admit) -> Request:
+        """Return the bookkeeping of a request that is coming in."""
+        return Request(action.request, list(action.tokens), len(action.tokens))
 
     def _provide(self, request: Request, tokens: int) -> str | None:
         """Take what a request needs; return why it cannot be had, with what was taken still in its hands."""

@@ -123,4 +123,4 @@ class EngineFactory:
 
         if self.config.model.witness:
             return WitnessCompute(self.config, pool, tensors, tier)
-        return NetworkCompute(self.config, tensors, tree, requests, tier)
+        return NetworkCompute(self.config, tensors, tree, requests, tier, pool.budget_bytes())

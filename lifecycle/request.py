@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -75,7 +76,7 @@ class Request:
             raise RuntimeError(f"request {self.id!r} holds no slot in phase {self.phase}")
         return self.slot
 
-    def records(self, start: int, end: int) -> tuple[Record, ...]:
+    def records(self, start: int, end: int) -> Sequence[Record]:
         """Return the records for tokens ``[start, end)``."""
         return tuple(Record(self.id, position, self.tokens[position]) for position in range(start, end))
 

@@ -11,7 +11,7 @@ from replaylife.pool import Fold, Record
 
 OwnerKind: TypeAlias = Literal["free", "reserved", "tree", "request", "step", "copy"]
 Phase: TypeAlias = Literal["prefill", "decode", "closing"]
-MeasurementKind: TypeAlias = Literal["state", "logits", "witness", "untouched"]
+MeasurementKind: TypeAlias = Literal["state", "logits", "witness", "untouched", "budget"]
 
 
 class Owner(NamedTuple):

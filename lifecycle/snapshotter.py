@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 
 from replaylife.lifecycle.host_tier import HostTier
 from replaylife.lifecycle.planned import PlannedStep
@@ -90,22 +91,39 @@ class Snapshotter:
         touched = set(tree.take_touched())
         if not touched:
             return frozenset()
-        alive = {node.id: node for node in tree.nodes() if node.parent is not None}
         for node_id in touched:
             old = self._nodes.get(node_id)
             if old is not None and old.state is not None:
                 self._node_holds[old.state].discard(node_id)
                 self._changed_slots.add(old.state)
-        ordered: dict[int, NodeView] = {}
-        for node_id, node in alive.items():
+        if all(self._stays(node_id) for node_id in touched):
+            again = [(i, tree.find(i)) for i in sorted(touched, key=lambda i: self._nodes[i].key.length)]
+            self._view_nodes(((i, node) for i, node in again if node is not None), touched, self._nodes)
+        else:
+            ordered: dict[int, NodeView] = {}
+            self._view_nodes(((node.id, node) for node in tree.nodes()), touched, ordered)
+            self._nodes = ordered
+        self._node_views = tuple(self._nodes.values())
+        self._lru = tuple(node.id for node in tree.lru_states())
+        return frozenset(touched)
+
+    def _stays(self, node_id: int) -> bool:
+        """Whether a node that was touched is still where it was: then so are all others in their order."""
+        old, node = self._nodes.get(node_id), self._store.tree.find(node_id)
+        if old is None or node is None or node.parent is None:
+            return False
+        return (old.parent or 0) == node.parent.id
+
+    def _view_nodes(
+        self, nodes: Iterable[tuple[int, Node]], touched: set[int], into: dict[int, NodeView]
+    ) -> None:
+        """View the touched ones of ``nodes``, parents first, and keep the views of the others."""
+        for node_id, node in nodes:
             known = None if node_id in touched else self._nodes.get(node_id)
-            view = ordered[node_id] = known or self._view_node(node, ordered)
+            view = into[node_id] = known or self._view_node(node, into)
             if known is None and view.state is not None:
                 self._node_holds[view.state].add(node_id)
                 self._changed_slots.add(view.state)
-        self._nodes, self._node_views = ordered, tuple(ordered.values())
-        self._lru = tuple(node.id for node in tree.lru_states())
-        return frozenset(touched)
 
     def _view_node(self, node: Node, above: Mapping[int, NodeView]) -> NodeView:
         parent = node.parent
@@ -151,19 +169,21 @@ class Snapshotter:
         if not changed:
             return changed
         self._free_list = pool.allocator.free_list
+        free = _counts(self._free_list)
         device = None if pool.tensors is None else pool.tensors.cursors()
         for index in sorted(changed):  # the first time that is all of them: the views stay in this order
             if 0 <= index < pool.shape.slots:
-                self._slots[index] = self._view_slot(index, None if device is None else device[index])
+                cursor = None if device is None else device[index]
+                self._slots[index] = self._view_slot(index, cursor, free[index])
         return changed
 
-    def _view_slot(self, index: int, device_cursor: int | None) -> SlotView:
+    def _view_slot(self, index: int, device_cursor: int | None, num_free: int) -> SlotView:
         pool = self._store.pool
         entry = pool.ledger.slots[index]
         host = None if pool.write_pos is None else pool.write_pos[index]
         return SlotView(
             index=index,
-            owners=self._owners(index),
+            owners=self._owners(index, num_free),
             temporal=entry.temporal,
             conv=entry.conv,
             conv_checkpoint=entry.conv_checkpoint,
@@ -173,15 +193,19 @@ class Snapshotter:
             written=entry.written,
         )
 
-    def _owners(self, index: int) -> tuple[Owner, ...]:
+    def _owners(self, index: int, num_free: int) -> tuple[Owner, ...]:
+        """Return who says that it owns a slot; it may be ``num_free`` times on the free list."""
         owners = [_RESERVED] if index == 0 else []
-        owners += [_FREE] * self._free_list.count(index)
-        owners += [Owner("tree", str(node)) for node in sorted(self._node_holds[index])]
-        owners += [Owner("request", name) for name in sorted(self._request_holds[index])]
-        if self._step_holds or self._load_holds:
-            owners += [Owner("step", number) for number in sorted(self._step_holds.get(index, ()))]
-            if index in self._load_holds:
-                owners.append(Owner("copy", self._load_holds[index]))
+        if num_free:
+            owners += [_FREE] * num_free
+        if nodes := self._node_holds.get(index):
+            owners += (Owner("tree", str(node)) for node in sorted(nodes))
+        if requests := self._request_holds.get(index):
+            owners += (Owner("request", name) for name in sorted(requests))
+        if steps := self._step_holds.get(index):
+            owners += (Owner("step", number) for number in sorted(steps))
+        if index in self._load_holds:
+            owners.append(Owner("copy", self._load_holds[index]))
         return tuple(owners)
 
 
@@ -205,6 +229,12 @@ def _view_request(request: Request) -> RequestView:
         copies=request.copies,
         drafts=request.drafts,
     )
+
+
+@lru_cache(maxsize=8)  # a small world comes back to the same few lists, a large one changes its list seldom
+def _counts(free_list: tuple[int, ...]) -> Counter[int]:
+    """How often each slot is on the free list: more than once only where a slot was freed twice."""
+    return Counter(free_list)
 
 
 def _view_step(step: PlannedStep) -> StepView:

@@ -6,12 +6,13 @@ the one shows up against the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
-_MODULUS = (1 << 61) - 1
-_MULTIPLIER = 1_000_003_000_017
+from replaylife.pool.runs import MODULUS as _MODULUS
+from replaylife.pool.runs import MULTIPLIER as _MULTIPLIER
+from replaylife.pool.runs import Runs
 
 
 class Fold(NamedTuple):
@@ -29,7 +30,9 @@ class Fold(NamedTuple):
         return Fold(self.length + 1, (self.digest * _MULTIPLIER + token + 1) % _MODULUS)
 
     def after(self, tokens: Iterable[int]) -> Fold:
-        """Return this fold with ``tokens`` absorbed in order."""
+        """Return this fold with ``tokens`` absorbed in order; runs of consecutive ids cost one step each."""
+        if type(tokens) is Runs:
+            return Fold(self.length + len(tokens), tokens.onto(self.digest))
         length, digest = self
         for token in tokens:
             length += 1
@@ -46,6 +49,31 @@ class Record(NamedTuple):
     request: str
     position: int
     token: int
+
+
+class RecordRun(Sequence[Record]):
+    """The records of one request for tokens from ``start`` on, made only where somebody looks at one."""
+
+    __slots__ = ("request", "start", "tokens")
+
+    def __init__(self, request: str, start: int, tokens: Runs) -> None:
+        self.request, self.start, self.tokens = request, start, tokens
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __iter__(self) -> Iterator[Record]:
+        return (Record(self.request, self.start + i, token) for i, token in enumerate(self.tokens))
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+    @overload
+    def __getitem__(self, index: slice) -> RecordRun: ...
+    def __getitem__(self, index: int | slice) -> Record | RecordRun:
+        if isinstance(index, slice):
+            start, stop, _ = index.indices(len(self))
+            return RecordRun(self.request, self.start + start, self.tokens.cut(start, stop))
+        return Record(self.request, self.start + index, self.tokens[index])
 
 
 @dataclass(slots=True)
@@ -114,16 +142,16 @@ class Ledger:
             entry.conv_checkpoint = EMPTY
         entry.written = step
 
-    def absorb(self, slot: int, records: tuple[Record, ...], step: int) -> None:
+    def absorb(self, slot: int, records: Sequence[Record], step: int) -> None:
         """Write: temporal and conv of ``slot`` have absorbed ``records`` (a prefill chunk)."""
         entry = self.slots[slot]
-        tokens = [record.token for record in records]
+        tokens = records.tokens if isinstance(records, RecordRun) else [record.token for record in records]
         entry.temporal = entry.temporal.after(tokens)
         entry.conv = entry.conv.after(tokens)
         entry.written = step
         if self.logging:
-            entry.temporal_log += records
-            entry.conv_log += records
+            entry.temporal_log += tuple(records)
+            entry.conv_log += tuple(records)
 
     def append(self, slot: int, index: int, record: Record) -> None:
         """Write: ring entry ``index`` of ``slot`` holds ``record``, and conv has moved by its token."""

@@ -73,6 +73,10 @@ class MambaPool:
         twin.touched = set(self.touched)
         return twin
 
+    def budget_bytes(self) -> int:
+        """Return the bytes that a memory plan sets aside for the pool: every slot, ring included."""
+        return self.shape.slots * self.shape.slot_bytes()
+
     # -- slots ---------------------------------------------------------------------------------------
 
     def alloc(self) -> int | None:
@@ -193,7 +197,7 @@ class MambaPool:
 
     # -- what a forward has written ------------------------------------------------------------------
 
-    def absorb(self, slot: int, records: tuple[Record, ...]) -> None:
+    def absorb(self, slot: int, records: Sequence[Record]) -> None:
         """Book a prefill chunk: temporal and conv have absorbed it, and conv_checkpoint is set to conv."""
         self.ledger.absorb(slot, records, self.step)
         self.save_conv(slot)
@@ -214,7 +218,7 @@ class MambaPool:
 
     # -- verify windows ------------------------------------------------------------------------------
 
-    def append_window(self, slot: int, records: tuple[Record, ...]) -> None:
+    def append_window(self, slot: int, records: Sequence[Record]) -> None:
         """Book a verify window: its records are in the ring, the cursor is past them, the window is open.
 
         There must be room for all of them. While the window is open the live window stands at its end, and

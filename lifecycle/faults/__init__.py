@@ -18,6 +18,7 @@ FILES = (
     "host",
     "lengths",
     "batches",
+    "budget",
 )
 FAULTS: dict[str, Fault] = {fault.id: fault for fault in instances(__name__, FILES, Fault)}
 

@@ -21,7 +21,7 @@ class _RejectedRecordsStay(MambaPool):
 
 
 class _PhantomRecord(MambaPool):
-    def append_window(self, slot: int, records: tuple[Record, ...]) -> None:
+    def append_window(self, slot: int, records: Sequence[Record]) -> None:
         super().append_window(slot, records)
         self.advance([slot])
 

@@ -20,6 +20,7 @@ FILES = (
     "tree",
     "places",
     "numeric",
+    "budget",
 )
 INVARIANTS: dict[str, type[Invariant]] = {
     kind.id: kind

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from typing import ClassVar, NamedTuple
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import ClassVar, TypeVar
 
 from replaylife.lifecycle.protocol import Capabilities
-from replaylife.lifecycle.snapshot import NodeView, RequestView, SlotView, Transition, Violation
+from replaylife.lifecycle.snapshot import NodeView, RequestView, SlotView, Snapshot, Transition, Violation
 from replaylife.pool import Fold
+
+V = TypeVar("V")
 
 
 class Invariant(ABC):
@@ -40,51 +43,54 @@ class Invariant(ABC):
         )
 
 
-class _Looked(NamedTuple):
-    """What there is to look at in one transition."""
+def _asked_once(views: Callable[[Transition], tuple[V, ...]]) -> Callable[[Transition], tuple[V, ...]]:
+    """Remember the last answer: several invariants ask the same of one transition."""
+    of: Transition | None = None
+    last: tuple[V, ...] = ()
 
-    of: Transition | None
-    slots: tuple[SlotView, ...]
-    nodes: tuple[NodeView, ...]
-    requests: tuple[RequestView, ...]
+    @wraps(views)
+    def remembered(t: Transition) -> tuple[V, ...]:
+        nonlocal of, last
+        if of is not t:
+            of, last = t, views(t)
+        return last
 
-
-_looked = _Looked(None, (), (), ())
-
-
-def _look(t: Transition) -> _Looked:
-    """Pick the views that an action changed, or whose slot it did; all where it does not say."""
-    global _looked  # all invariants ask the same of one transition
-    if _looked.of is not t:
-        after, changed = t.after, t.changed
-        if changed is None:
-            _looked = _Looked(t, after.slots, after.nodes, after.requests)
-        else:
-            slots, size = changed.slots, len(after.slots)
-            _looked = _Looked(
-                t,
-                tuple([after.slots[index] for index in sorted(slots) if 0 <= index < size]),
-                tuple([n for n in after.nodes if n.id in changed.nodes or n.state in slots]),
-                tuple(
-                    [r for r in after.requests if r.id in changed.requests or not slots.isdisjoint(r.slots)]
-                ),
-            )
-    return _looked
+    return remembered
 
 
+@_asked_once
 def slots_of(t: Transition) -> tuple[SlotView, ...]:
     """Return the slots to look at: the changed ones, or all."""
-    return _look(t).slots
+    if t.changed is None:
+        return t.after.slots
+    size = len(t.after.slots)
+    return tuple(t.after.slots[index] for index in sorted(t.changed.slots) if 0 <= index < size)
 
 
+@_asked_once
 def nodes_of(t: Transition) -> tuple[NodeView, ...]:
     """Return the nodes to look at: those that changed themselves or whose slot did, or all."""
-    return _look(t).nodes
+    if t.changed is None:
+        return t.after.nodes
+    ids, slots = t.changed.nodes, t.changed.slots
+    if not ids and t.after.nodes is t.before.nodes and not _tree_owns(t.after, slots):
+        return ()
+    return tuple(node for node in t.after.nodes if node.id in ids or node.state in slots)
 
 
+def _tree_owns(snapshot: Snapshot, slots: Iterable[int]) -> bool:
+    """Whether any of these slots is in the tree: far fewer to ask than there are nodes."""
+    size = len(snapshot.slots)
+    return any(owner.kind == "tree" for i in slots if 0 <= i < size for owner in snapshot.slots[i].owners)
+
+
+@_asked_once
 def requests_of(t: Transition) -> tuple[RequestView, ...]:
     """Return the requests to look at: those that changed themselves or whose slot did, or all."""
-    return _look(t).requests
+    if t.changed is None:
+        return t.after.requests
+    ids, slots = t.changed.requests, t.changed.slots
+    return tuple(r for r in t.after.requests if r.id in ids or not slots.isdisjoint(r.slots))
 
 
 def slot_view(t: Transition, index: int | None) -> SlotView | None:

@@ -37,7 +37,7 @@ def places_of(t: Transition) -> list[tuple[str, PlaceView]]:
 def claims_of(t: Transition) -> Iterator[Claim]:
     """Yield what nodes and waiting requests claim of places; a copy still in flight claims nothing."""
     places = places_of(t)
-    if not places:
+    if not places:  # most actions: the tree need not be read
         return
     keys = {str(node.id): node.key for node in t.after.nodes}
     waiting = {(view.where, view.id): view.tokens for view in t.after.waiting}

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from replaylife.lifecycle.invariants.base import Invariant, slots_of
 from replaylife.lifecycle.invariants.places import places_of
-from replaylife.lifecycle.snapshot import Transition, Violation
+from replaylife.lifecycle.snapshot import NodeView, Transition, Violation
 
 
 class SlotHasOneOwner(Invariant):
@@ -53,13 +53,8 @@ class SlotsConserved(Invariant):
         yield from self._tokens(t)
 
     def _free_list(self, t: Transition) -> Iterable[Violation]:
-        free, size = t.after.free_slots, len(t.after.slots)
-        if len(set(free)) == len(free) and (not free or 1 <= min(free) <= max(free) < size):
-            return
-        counts = Counter(free)
-        wrong = [slot for slot, times in counts.items() if times > 1 or not 1 <= slot < len(t.after.slots)]
-        for slot in wrong:
-            found = f"{counts[slot]} times on the free list"
+        for slot, times in _wrong(t.after.free_slots, 1, len(t.after.slots)):
+            found = f"{times} times on the free list"
             yield self.broken(
                 f"slot {slot}",
                 found,
@@ -72,27 +67,23 @@ class SlotsConserved(Invariant):
         """The free lists of places outside the pool."""
         for where in ("host", "peer"):
             free, total = getattr(t.after, f"{where}_free"), len(getattr(t.after, f"{where}_places"))
-            for place, times in Counter(free).items():
-                if times > 1 or not 0 <= place < total:
-                    yield self.broken(
-                        f"{where} place {place}",
-                        f"{times} times on the free list",
-                        f"each of places 0..{total - 1} at most once",
-                        f"After step {t.step} ({t.action}) {where} place {place} is {times} times on its "
-                        "free list.",
-                        "Then two checkpoints will be written to one place.",
-                    )
+            for place, times in _wrong(free, 0, total):
+                yield self.broken(
+                    f"{where} place {place}",
+                    f"{times} times on the free list",
+                    f"each of places 0..{total - 1} at most once",
+                    f"After step {t.step} ({t.action}) {where} place {place} is {times} times on its "
+                    "free list.",
+                    "Then two checkpoints will be written to one place.",
+                )
 
     def _slots(self, t: Transition) -> Iterable[Violation]:
-        after = t.after
-        free = set(after.free_slots)
-        tree = {node.state for node in after.nodes if node.state is not None}
-        held = {slot for request in after.requests for slot in request.slots}
-        if after.in_flight:
-            held.update(slot for step in after.in_flight for slot in step.copies)
-        if after.copies:
-            held.update(copy.dst for copy in after.copies if copy.kind == "load")
-        total = len(after.slots) - 1
+        free = set(t.after.free_slots)
+        tree, _ = _in_tree(t.after.nodes)
+        held = {slot for request in t.after.requests for slot in request.slots}
+        held |= {slot for step in t.after.in_flight for slot in step.copies}
+        held |= {copy.dst for copy in t.after.copies if copy.kind == "load"}
+        total = len(t.after.slots) - 1
         counted = len((free | tree | held) - {0})
         if counted != total:
             yield self.broken(
@@ -104,8 +95,8 @@ class SlotsConserved(Invariant):
             )
 
     def _tokens(self, t: Transition) -> Iterable[Violation]:
-        tree = sum([node.kv_tokens for node in t.after.nodes])
-        held = sum([request.kv_tokens for request in t.after.requests])
+        _, tree = _in_tree(t.after.nodes)
+        held = sum(request.kv_tokens for request in t.after.requests)
         if tree + held + t.after.kv_free != t.after.kv_capacity:
             yield self.broken(
                 "key-value tokens",
@@ -113,3 +104,24 @@ class SlotsConserved(Invariant):
                 f"{t.after.kv_capacity}",
                 f"After step {t.step} ({t.action}) {tree + held + t.after.kv_free} tokens are accounted for.",
             )
+
+
+def _wrong(free: tuple[int, ...], first: int, end: int) -> Iterable[tuple[int, int]]:
+    """Return what is on a free list more than once or is none of ``first..end - 1``, and how often."""
+    if not free or (len(set(free)) == len(free) and first <= min(free) and max(free) < end):
+        return ()
+    return [(one, times) for one, times in Counter(free).items() if times > 1 or not first <= one < end]
+
+
+def _in_tree(nodes: tuple[NodeView, ...]) -> tuple[frozenset[int], int]:
+    """Return the slots and the number of key-value tokens that the nodes own; counted once per tree."""
+    global _counted
+    of, slots, tokens = _counted
+    if of is not nodes:
+        slots = frozenset(node.state for node in nodes if node.state is not None)
+        tokens = sum(node.kv_tokens for node in nodes)
+        _counted = (nodes, slots, tokens)
+    return slots, tokens
+
+
+_counted: tuple[tuple[NodeView, ...] | None, frozenset[int], int] = (None, frozenset(), 0)

@@ -12,7 +12,7 @@ from replaylife.lifecycle.config import EngineConfig
 from replaylife.lifecycle.events import PlaceKind
 from replaylife.lifecycle.host_tier import HostTier
 from replaylife.lifecycle.model.graph import GraphDecoder
-from replaylife.lifecycle.model.measure import LogitMeter, StateMeter, tolerance_of
+from replaylife.lifecycle.model.measure import LogitMeter, StateMeter, measure_budget, tolerance_of
 from replaylife.lifecycle.model.network import Network
 from replaylife.lifecycle.model.oracle import Oracle
 from replaylife.lifecycle.model.testimony import Testimony
@@ -29,7 +29,8 @@ class NetworkCompute:
     """The ordinary network over the pool's tensors, measured against the float64 oracle.
 
     Measured after each action: every node whose state or slot changed (against a fold of its key), every
-    running request that changed (checkpoint + ring against its executed tokens), and all new logits.
+    running request that changed (checkpoint + ring against its executed tokens), and all new logits. After
+    the first action also the pool's bytes against ``budget_bytes``, what a memory plan sets aside for it.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class NetworkCompute:
         tree: RadixTree,
         requests: dict[str, Request],
         tier: HostTier,
+        budget_bytes: int,
     ) -> None:
         self._tensors, self._tree, self._requests, self._tier = tensors, tree, requests, tier
         self._changed_places = ChangedPlaces()
@@ -47,7 +49,7 @@ class NetworkCompute:
         tolerance = tolerance_of(config)
         self._states = StateMeter(tensors, self.oracle, tolerance)
         self.logits = LogitMeter(self.oracle, tolerance)
-        self._fresh: list[Measurement] = []
+        self._fresh: list[Measurement] = [measure_budget(budget_bytes, tensors.nbytes())]
         rows = config.cache.graph_rows
         self.graph = None if rows is None else GraphDecoder(self._network, tensors, rows)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ulp
 
 import torch
 
@@ -24,6 +25,13 @@ def tolerance_of(config: EngineConfig) -> float:
         shape = config.pool_shape()
         dtypes |= {shape.ring_dtype, shape.key_dtype}
     return max(TOLERANCE[dtype] for dtype in dtypes)
+
+
+def measure_budget(predicted: int, allocated: int) -> Measurement:
+    """Compare the bytes set aside for the pool with those that its tensors take: equal, not nearly so."""
+    error = abs(predicted - allocated) / allocated
+    detail = f"{predicted:,} bytes predicted, {allocated:,} allocated"
+    return Measurement("budget", "pool", "bytes", 0, error, ulp(0.0), detail)
 
 
 def relative_error(found: torch.Tensor, expected: torch.Tensor) -> float:

@@ -35,6 +35,14 @@ COMMANDS = {
     "faults": Entry("replaylife.cli.faults", "List the faults that can be seeded, and what catches them."),
     "invariants": Entry("replaylife.cli.invariants", "List what must hold after every action."),
     "explain": Entry("replaylife.cli.explain", "Explain a fault, an invariant, a strategy or a scenario."),
+    "size": Entry("replaylife.cli.size", "Say what a slot costs in bytes, and how many fit in a budget."),
+    "traffic": Entry(
+        "replaylife.cli.traffic", "Count the bytes of a decode step against L, and their least time."
+    ),
+    "replay": Entry(
+        "replaylife.cli.replay", "Play a request log through the lifecycle, checked and counted."
+    ),
+    "sweep": Entry("replaylife.cli.sweep", "Play a request log at many points, in parallel, and compare."),
     "bench": Entry(
         "replaylife.cli.bench", "Compare decode kernels with those of other projects, and tune them."
     ),

@@ -14,14 +14,15 @@ LONG = 200  # actions; shorter runs are over before a bar would help
 class Bar:
     """Shows how far a run is. Does nothing where stderr is no terminal, or for a short run."""
 
-    def __init__(self) -> None:
+    def __init__(self, shortest: int = LONG) -> None:
+        self._shortest = shortest
         self._console = Console(stderr=True)
         self._progress: Progress | None = None
 
     def start(self, name: str, num_actions: int) -> None:
         """Show a bar for a run of about ``num_actions``."""
         self.stop()
-        if num_actions < LONG or not self._console.is_terminal:
+        if num_actions < self._shortest or not self._console.is_terminal:
             return
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         self._progress = Progress(

@@ -407,6 +407,9 @@ CASES: dict[str, dict[str, Case]] = {
     "warm-equals-cold": {
         "off": Case(measured("logits", 0.5, subject="request a"), measured("logits", 0.0, subject="request a"), "request a", "logits at position 6 off by 5.0e-01", "at most 1e-05"),
     },
+    "budget-covers-pool": {
+        "ring forgotten": Case(measured("budget", 0.25, subject="pool", detail="6 bytes predicted, 8 allocated"), measured("budget", 0.0, subject="pool"), "pool", "6 bytes predicted, 8 allocated", "the same number"),
+    },
     "tensors-testify": {
         "another record": Case(measured("witness", 3, subject="slot 1", tolerance=0.0), measured("witness", 0, subject="slot 1", tolerance=0.0), "slot 1", "temporal: 3 columns differ", "none"),
     },
@@ -463,7 +466,13 @@ def test_it_is_found_too_when_everything_is_named_as_changed(invariant: str, cas
         ),
         (
             Capabilities(replayssm=True, numeric=False, witness=False, speculation=True),
-            {"state-matches-oracle", "warm-equals-cold", "tensors-testify", "padding-inert"},
+            {
+                "state-matches-oracle",
+                "warm-equals-cold",
+                "tensors-testify",
+                "padding-inert",
+                "budget-covers-pool",
+            },
         ),
     ],
     ids=["all", "no ring", "no tensors"],

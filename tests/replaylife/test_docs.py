@@ -158,7 +158,7 @@ def _shell(command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("page", "least"), [("tutorial.md", 8), ("view.md", 5)])
+@pytest.mark.parametrize(("page", "least"), [("tutorial.md", 8), ("view.md", 5), ("planning.md", 3)])
 def test_every_command_of_the_page_prints_what_the_page_shows(page: str, least: int, tmp_path: Path) -> None:
     ran = 0
     for block in blocks(page):

@@ -33,6 +33,13 @@ def test_a_run_on_the_ledger_does_not_import_torch() -> None:
     assert modules.isdisjoint({"torch", "triton"})
 
 
+@pytest.mark.parametrize("words", [["size"], ["traffic"], ["replay", "--limit", "2"]], ids=str)
+def test_planning_imports_no_torch(words: list[str]) -> None:
+    modules = _modules_after(f"from replaylife.cli import main; main({words!r})")
+    assert "replaylife" in modules
+    assert modules.isdisjoint({"torch", "triton", "matplotlib"})
+
+
 def test_a_run_on_tensors_does_import_torch() -> None:
     code = "from replaylife.cli import main; main(['run', 'checkpoint-mid-ring', '--backend', 'torch'])"
     assert "torch" in _modules_after(code)

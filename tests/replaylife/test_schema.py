@@ -40,6 +40,12 @@ def test_scenario_is_the_default() -> None:
     assert schema() == SCENARIO
 
 
+def test_the_shipped_file_is_what_the_command_prints() -> None:
+    shipped = SCENARIOS[0].with_name("scenario.schema.json").read_text(encoding="utf-8")
+    again = "replaylife schema > scenarios/scenario.schema.json"
+    assert shipped == invoke("schema").stdout, again
+
+
 def test_an_unknown_kind_is_refused() -> None:
     result = invoke("schema", "traces")
     assert result.exit_code == 2
