@@ -123,6 +123,7 @@ SHOWN = frozenset(  # faults whose shortest way, and what comes after it, ends i
     }
 )
 CANNOT = {  # faults that no scope can express: a search has a ledger and no tensors
+    "budget-forgets-ring": "the bytes of a pool are those of its tensors",
     "ring-stores-v": "what a record of the ring holds is a tensor; the ledger knows only whose record it is",
     "padding-on-slot-zero": "padding rows reach the kernels only; the ledger has no row of nobody",
     "stale-rows-in-padded-step": "the slots of a step's rows are read by the kernels only",
