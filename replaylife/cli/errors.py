@@ -10,6 +10,7 @@ from typing import IO, Any
 import click
 
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE, as a shell reports a command whose reader has gone
+EXIT_BUDGET = 3  # a search stopped at its budget, nothing found
 EXIT_INTERRUPTED = 130  # 128 + SIGINT
 DEBUG = "REPLAYLIFE_DEBUG"
 

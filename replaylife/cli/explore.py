@@ -10,14 +10,13 @@ import click
 from click.shell_completion import CompletionItem
 
 from replaylife.cli.complete import complete_faults, complete_invariants
-from replaylife.cli.errors import EXIT_INTERRUPTED, CannotWork
+from replaylife.cli.errors import EXIT_BUDGET, EXIT_INTERRUPTED, CannotWork
 
 if TYPE_CHECKING:
     from replaylife.lifecycle.explore.counterexample import Counterexample
     from replaylife.lifecycle.explore.schema import Scope
     from replaylife.lifecycle.explore.search import Found
 
-EXIT_BUDGET = 3
 HELP = """Go through every state of a small world, and check every invariant after every step.
 
 SCOPE is a file, or the name of a shipped scope (replaylife explore no-buffer-small); without one the shipped

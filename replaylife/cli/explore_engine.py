@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from replaylife.cli.errors import EXIT_INTERRUPTED, CannotWork
+from replaylife.cli.errors import EXIT_BUDGET, EXIT_INTERRUPTED, CannotWork
+from replaylife.cli.explore_report import violation_json, way_lines
 from replaylife.lifecycle.explore.graph import words
 from replaylife.lifecycle.explore.led import Leader
 from replaylife.lifecycle.explore.search import Budget, Ending
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from replaylife.lifecycle.explore.schema import Scope
     from replaylife.lifecycle.protocol import Engine
 
-EXIT_BUDGET = 3
 NOT_HERE = ("graph", "trace")
 
 
@@ -150,16 +150,7 @@ def _as_json(broken: Broken) -> dict[str, Any]:
         "ways": broken.count,
         "moves": [words(move) for move in broken.moves],
         "breakdown": broken.breakdown or None,
-        "violations": [
-            {
-                "invariant": violation.invariant,
-                "subject": violation.subject,
-                "found": violation.found,
-                "expected": violation.expected,
-                "proof": list(violation.proof),
-            }
-            for violation in broken.violations
-        ],
+        "violations": [violation_json(violation) for violation in broken.violations],
     }
 
 
@@ -207,11 +198,7 @@ VERDICTS = {
 def _broken(broken: Broken) -> Iterator[str]:
     yield ""
     yield f"{broken.count:,} ways break {broken.name}; the shortest, {len(broken.moves)} actions:"
-    yield from (f"  {number:3}  {words(move)}" for number, move in enumerate(broken.moves, start=1))
-    for violation in broken.violations:
-        numbers = f"{violation.found}, expected {violation.expected}"
-        yield from ("", f"  {violation.invariant}, {violation.subject}: {numbers}")
-        yield from (f"    {sentence}" for sentence in violation.proof)
+    yield from way_lines(broken.moves, broken.violations)
 
 
 def _reproduce(scenario: str, options: dict[str, Any]) -> Iterator[str]:

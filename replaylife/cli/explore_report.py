@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from replaylife.lifecycle.explore.graph import words
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from replaylife.lifecycle.explore.counterexample import Counterexample
     from replaylife.lifecycle.explore.schema import Scope
     from replaylife.lifecycle.explore.search import Found
+    from replaylife.lifecycle.snapshot import Violation
+    from replaylife.lifecycle.wander.moves import Move
 
 ENDINGS = {
     Ending.EXHAUSTED: "every state was seen, and nothing is broken",
@@ -70,15 +72,18 @@ def _violations(example: Counterexample) -> Iterator[dict[str, Any]]:
     if example.breakdown:
         yield {**common, "invariant": None, "breakdown": example.breakdown}
     for violation in example.violations:
-        yield {
-            **common,
-            "invariant": violation.invariant,
-            "subject": violation.subject,
-            "found": violation.found,
-            "expected": violation.expected,
-            "proof": list(violation.proof),
-            "breakdown": None,
-        }
+        yield {**common, **violation_json(violation), "breakdown": None}
+
+
+def violation_json(violation: Violation) -> dict[str, Any]:
+    """Return a violation as an object."""
+    return {
+        "invariant": violation.invariant,
+        "subject": violation.subject,
+        "found": violation.found,
+        "expected": violation.expected,
+        "proof": list(violation.proof),
+    }
 
 
 def text_report(
@@ -142,14 +147,7 @@ def _wrapped(head: str, counts: Any) -> Iterator[str]:
 def _story(example: Counterexample, options: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield f"the shortest way there, {len(example.moves)} actions:"
-    for number, move in enumerate(example.moves, start=1):
-        yield f"  {number:3}  {words(move)}"
-    if example.breakdown:
-        yield f"  the engine breaks down: {example.breakdown}"
-    for violation in example.violations:
-        numbers = f"{violation.found}, expected {violation.expected}"
-        yield from ("", f"  {violation.invariant}, {violation.subject}: {numbers}")
-        yield from (f"    {sentence}" for sentence in violation.proof)
+    yield from way_lines(example.moves, example.violations, example.breakdown)
     yield ""
     if options["out"] is not None:
         yield f"reproduce: replaylife run {shlex.quote(options['out'])}"
@@ -157,3 +155,14 @@ def _story(example: Counterexample, options: dict[str, Any]) -> Iterator[str]:
         yield "as a scenario (--out FILE writes it, 'replaylife run FILE' plays it):"
         yield ""
         yield from (f"  {line}" for line in example.scenario.splitlines())
+
+
+def way_lines(moves: Sequence[Move], violations: Sequence[Violation], breakdown: str = "") -> Iterator[str]:
+    """A way, move by move, and what it comes to."""
+    yield from (f"  {number:3}  {words(move)}" for number, move in enumerate(moves, start=1))
+    if breakdown:
+        yield f"  the engine breaks down: {breakdown}"
+    for violation in violations:
+        numbers = f"{violation.found}, expected {violation.expected}"
+        yield from ("", f"  {violation.invariant}, {violation.subject}: {numbers}")
+        yield from (f"    {sentence}" for sentence in violation.proof)

@@ -19,6 +19,9 @@ STATES = {  # distinct states, transitions, depth
     "no-buffer-small": (621, 1463, 11),
     "no-buffer-transfer-small": (894, 1618, 15),
     "no-buffer-windows-small": (526, 1538, 9),
+    "sglang-extra-buffer": (1141, 2509, 18),
+    "sglang-no-buffer": (561, 983, 14),
+    "sglang-replayssm-off": (483, 882, 11),
 }
 EXACT = {  # distinct states without the reduction
     "align-host-small": 3644,
@@ -37,6 +40,9 @@ EXACT = {  # distinct states without the reduction
     "no-buffer-small": 4685,
     "no-buffer-transfer-small": 6508,
     "no-buffer-windows-small": 6877,
+    "sglang-extra-buffer": 4561,
+    "sglang-no-buffer": 1373,
+    "sglang-replayssm-off": 3495,
 }
 EXACT_IN_CI = frozenset(
     {

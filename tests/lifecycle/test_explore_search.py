@@ -39,7 +39,7 @@ from .explore_support import scope
 
 ALL = bool(os.environ.get("REPLAYLIFE_EXPLORE_ALL"))
 slow = pytest.mark.skipif(not ALL, reason="set REPLAYLIFE_EXPLORE_ALL=1: takes minutes")
-SMALL = sorted(name for name in shipped_scopes() if name.endswith("small"))
+SMALL = sorted(name for name in shipped_scopes() if not name.endswith(("medium", "large")))
 MEDIUM = sorted(name for name in shipped_scopes() if name.endswith("medium"))
 LARGE = sorted(name for name in shipped_scopes() if name.endswith("large"))
 TINY = scope(
