@@ -319,9 +319,9 @@ CASES: dict[str, dict[str, Case]] = {
         "to be copied": Case(step(world(slot(1, "tree", "1", 4, 2), request(slot=2, pending_cow=(1, 2)))), step(world(slot(1, "tree", "1", 6), request(slot=2, pending_cow=(1, 2)))), "slot 1", "copied with 2 records pending", "write_pos 0"),
     },
     "cow-source-pinned": {
-        "an offload without a lock": Case(moving("offload", 1, 0, None), moving("offload", 1, 0, 1), "node 1", "offload from 1 to 0, locked: no node", "a lock on node 1"),
-        "a load without a lock": Case(moving("load", 0, 2, None), moving("load", 0, 2, 1), "node 1", "load from 0 to 2, locked: no node", "a lock on node 1"),
-        "an offload of another slot": Case(moving("offload", 2, 0, 1), moving("offload", 1, 0, 1), "node 1", "offload from 2 to 0, locked: node 1", "a lock on node 1"),
+        "an offload without a lock": Case(moving("offload", 1, 0, None), moving("offload", 1, 0, 1), "node 1", "offload from slot 1 to host place 0, locked: no node", "a lock on node 1"),
+        "a load without a lock": Case(moving("load", 0, 2, None), moving("load", 0, 2, 1), "node 1", "load from host place 0 to slot 2, locked: no node", "a lock on node 1"),
+        "an offload of another slot": Case(moving("offload", 2, 0, 1), moving("offload", 1, 0, 1), "node 1", "offload from slot 2 to host place 0, locked: node 1", "a lock on node 1"),
         "no lock": Case(pinned(None), pinned(1), "request a", "copy source slot 1, locked: no node", "a lock on the node whose state is slot 1"),
         "a node that is gone": Case(pinned(4), pinned(1), "request a", "copy source slot 1, locked: no node", "a lock on the node whose state is slot 1"),
     },
