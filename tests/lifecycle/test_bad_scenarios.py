@@ -179,7 +179,7 @@ def test_a_rejection_that_is_expected_is_no_mistake(tmp_path: Path) -> None:
     assert complaints(tmp_path / "full.yaml", content) == []
 
 
-PATIENCE = 3  # a shared machine may be busy; on an idle one each is refused within a second
+PATIENCE = 20  # seconds: a guard against work that grows with the square of a file, no measurement
 LAUGHS = "title: &a [x, x]\n" + "".join(
     f"k{i}: &{chr(98 + i)} [*{chr(97 + i)}, *{chr(97 + i)}]\n" for i in range(24)
 )
@@ -203,7 +203,7 @@ def test_what_is_no_scenario_is_refused_at_once(kind: str, tmp_path: Path) -> No
     content, first = HEAVY[kind]
     begun = time.perf_counter()
     found = complaints(tmp_path / "heavy.yaml", content)
-    assert time.perf_counter() - begun < 1 * PATIENCE
+    assert time.perf_counter() - begun < PATIENCE
     assert found[0].startswith(first)
 
 

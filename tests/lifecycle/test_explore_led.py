@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from .explore_support import scope
 SMALL = scope(
     cache={"slots": 5, "kv_tokens": 40, "ring_length": 2, "track_interval": 50, "finish": "truncate"},
     conversations=[
-        {"name": "a", "turns": [{"prompt": [{"text": "system", "tokens": 2}, 1], "decode": 3}] * 2}
+        {"name": "a", "turns": [{"prompt": [{"text": "system", "tokens": 2}, 1], "decode": 3}, {"prompt": 1}]}
     ],
     chunks=[],
     actions=["admit", "prefill", "decode", "finish", "abort", "checkpoint"],
@@ -29,6 +30,11 @@ SMALL = scope(
 def led(small: Scope = SMALL, *faults: str, **options: Any) -> Led:
     factory = factory_of(small, faults)
     return Leader(small, factory.build, **options).run()
+
+
+@cache
+def clean() -> Led:
+    return led()
 
 
 class Foreign:
@@ -58,7 +64,7 @@ class Broken(Foreign):
 
 
 def test_a_clean_engine_goes_every_way_to_its_end() -> None:
-    found = led()
+    found = clean()
     assert found.ending is Ending.EXHAUSTED
     assert (found.gone, found.held, found.beyond) == (found.ways, found.ways, 0)
     assert not found.broken
@@ -67,7 +73,7 @@ def test_a_clean_engine_goes_every_way_to_its_end() -> None:
 
 def test_the_ways_go_over_every_transition_of_the_reference() -> None:
     alone = Search(SMALL, stop=False).run()
-    found = led()
+    found = clean()
     assert found.reference.transitions == alone.transitions
     assert found.actions >= alone.transitions
     assert found.ways < alone.transitions
@@ -99,7 +105,7 @@ def test_known_violations_can_be_gone_past() -> None:
 def test_actions_that_the_engine_does_not_have_are_left_out_and_named() -> None:
     found = Leader(SMALL, Foreign).run()
     assert found.lacking == {"checkpoint": "checkpoint: it has no such call"}
-    assert found.reference.transitions < led().reference.transitions
+    assert found.reference.transitions < clean().reference.transitions
     assert found.reference.kinds["checkpoint"] == 0
 
 

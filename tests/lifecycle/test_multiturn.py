@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
 from replaylife.lifecycle.events import StateFolded
 
 from .support import Run
+
+
+@cache
+def on_tensors(backend: str, device: str, gate: str, state_dtype: str = "fp32") -> Run:
+    """The example on real tensors: seconds through Triton's interpreter, so that tests share it."""
+    return Run("multiturn", backend=backend, device=device, gate=gate, state_dtype=state_dtype)
 
 
 def test_prefill_leaves_checkpoints_at_both_chunk_ends() -> None:
@@ -75,7 +82,7 @@ def test_folding_at_finish_hits_thirty_and_prefills_nine() -> None:
 
 
 def test_clean_on_real_tensors_in_every_dtype(gate: str, state_dtype: str, backend: str, device: str) -> None:
-    run = Run("multiturn", backend=backend, device=device, gate=gate, state_dtype=state_dtype)
+    run = on_tensors(backend, device, gate, state_dtype)
     assert run.verdict.held, run.verdict
     logits, states = list(run.measurements("logits")), list(run.measurements("state"))
     assert len(logits) == 43, "three chunks and forty decodes were compared with the cold run"
@@ -91,22 +98,19 @@ def test_both_finish_policies_give_the_same_reply(gate: str, device: str) -> Non
     assert len(folded.reply) == 21
 
 
-def test_greedy_choices_are_clear_enough_to_compare_replies(gate: str, backend: str, device: str) -> None:
-    run = Run("multiturn", backend=backend, device=device, gate=gate)
+def test_greedy_choices_are_clear_enough_to_compare_replies(gate: str, device: str) -> None:
+    run = on_tensors("torch", device, gate)
     assert run.engine.compute.logits.smallest_margin > 5e-3  # type: ignore[attr-defined]
 
 
 def test_both_backends_give_the_same_reply(gate: str, device: str) -> None:
-    replies = {
-        Run("multiturn", backend=b, device=device, gate=gate).finished("turn2").reply
-        for b in ("torch", "triton")
-    }
+    replies = {on_tensors(b, device, gate).finished("turn2").reply for b in ("torch", "triton")}
     assert len(replies) == 1
 
 
 @pytest.mark.parametrize("backend", ["triton"])
 def test_the_triton_kernels_really_ran(backend: str, device: str) -> None:
-    run = Run("multiturn", backend=backend, device=device)
+    run = on_tensors(backend, device, "gdn")
     launches = run.engine.store.pool.tensors.kernels.launches  # type: ignore[union-attr]
     mode = "triton-compiled" if device == "cuda" else "triton-interpreted"
     assert launches[f"replay_decode[{mode}]"] == 2 * 40
