@@ -275,6 +275,14 @@ def test_every_folder_with_python_is_shipped() -> None:
     assert list(unlisted_packages(ROOT, PRODUCT)) == []
 
 
+def test_every_folder_of_the_package_is_a_package() -> None:
+    """Folders of data, too: the type checker counts a folder without `__init__.py` as a source of its own."""
+    folders = {path.parent for name in BELOW for path in (ROOT / name).rglob("*") if path.is_file()}
+    kept = [folder for folder in folders if "__pycache__" not in folder.parts]
+    assert [str(folder) for folder in kept if not (folder / "__init__.py").is_file()] == []
+    assert len(kept) >= 20
+
+
 def test_the_rules_have_seen_every_layer_and_its_imports() -> None:
     layers = {module.layer for module in PRODUCT}
     assert layers >= BELOW.keys() - {"engines"}

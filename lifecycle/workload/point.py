@@ -86,9 +86,7 @@ def turns_of(path: str | None, point: Point) -> Iterator[Turn]:
 
     Raises ``LogError`` for a line that is no request, ``OSError`` for a file that cannot be read.
     """
-    where = (
-        resources.files("replaylife.lifecycle.workload") / "data" / EXCERPT if path is None else Path(path)
-    )
+    where = resources.files("replaylife.lifecycle.workload.data") / EXCERPT if path is None else Path(path)
     with where.open(encoding="utf-8", errors="replace") as lines:  # what is no text is told with its line
         turns = Conversations(read_entries(lines, point.block))
         yield from islice(turns, point.limit or None)
