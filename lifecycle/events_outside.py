@@ -78,12 +78,16 @@ def copy_ends(copy: Copy) -> tuple[int, Place]:
     return (copy.dst, (where, copy.src)) if inward(copy.kind) else (copy.src, (where, copy.dst))
 
 
-def copy_way(copy: Copy) -> str:
-    """Name both ends: ``from slot 2 to host place 0``."""
+def copy_way(copy: Copy) -> tuple[str, str]:
+    """Name where a copy comes from and where it goes: ``slot 2`` and ``host place 0``."""
     slot, (where, index) = copy_ends(copy)
-    if inward(copy.kind):
-        return f"from {where} place {index} to slot {slot}"
-    return f"from slot {slot} to {where} place {index}"
+    ends = f"slot {slot}", f"{where} place {index}"
+    return ends[::-1] if inward(copy.kind) else ends
+
+
+def from_to(copy: Copy) -> str:
+    """Name both ends: ``from slot 2 to host place 0``."""
+    return "from {} to {}".format(*copy_way(copy))
 
 
 def place_of(kind: CopyKind) -> PlaceKind:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from replaylife.lifecycle.events import CheckpointCopied, CopyFinished
-from replaylife.lifecycle.events_outside import copy_way
+from replaylife.lifecycle.events_outside import from_to
 from replaylife.lifecycle.invariants.base import Invariant, requests_of, slot_view
 from replaylife.lifecycle.protocol import Capabilities
 from replaylife.lifecycle.snapshot import CopyView, Transition, Violation
@@ -93,9 +93,9 @@ class CowSourcePinned(Invariant):
             holder = "no node" if node is None else f"node {node.id}"
             yield self.broken(
                 copy.of,
-                f"{copy.kind} {copy_way(copy)}, locked: {holder}",
+                f"{copy.kind} {from_to(copy)}, locked: {holder}",
                 f"a lock on {copy.of}",
-                f"Let the {copy.kind} of {copy.of} be in flight, {copy_way(copy)}.",
+                f"Let the {copy.kind} of {copy.of} be in flight, {from_to(copy)}.",
                 f"It locks {holder}.",
                 "Then what it reads may be evicted and written by another before it arrives.",
             )

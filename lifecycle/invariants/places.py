@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from replaylife.lifecycle.events import CopyFinished, CopyStarted
-from replaylife.lifecycle.events_outside import copy_way
+from replaylife.lifecycle.events_outside import from_to
 from replaylife.lifecycle.invariants.base import Invariant
 from replaylife.lifecycle.protocol import Capabilities
 from replaylife.lifecycle.snapshot import PlaceView, Transition, Violation
@@ -73,7 +73,7 @@ class RingStaysHome(Invariant):
                     event.of,
                     f"{listed} listed",
                     "temporal and conv_checkpoint only",
-                    f"Let the {event.kind} of {event.of} go {copy_way(event)} (step {t.step}).",
+                    f"Let the {event.kind} of {event.of} go {from_to(event)} (step {t.step}).",
                     f"It lists {listed}: records that count from the sender's cursor and checkpoint.",
                     "Then the receiver, whose ring is empty, is given records of another slot's history.",
                 )

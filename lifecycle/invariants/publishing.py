@@ -13,7 +13,7 @@ from replaylife.lifecycle.events import (
     Freed,
     Published,
 )
-from replaylife.lifecycle.events_outside import copy_way
+from replaylife.lifecycle.events_outside import from_to
 from replaylife.lifecycle.invariants.base import Invariant, nodes_of, requests_of, slot_view, slots_of
 from replaylife.lifecycle.protocol import Capabilities
 from replaylife.lifecycle.snapshot import CopyView, SlotView, Transition, Violation
@@ -67,7 +67,7 @@ class WrittenBeforePublished(Invariant):
             subject,
             f"{target} is filled by {article} {copy.kind} that has not arrived",
             "a copy that has arrived",
-            f"Let the {copy.kind} of {copy.of} be in flight, {copy_way(copy)}.",
+            f"Let the {copy.kind} of {copy.of} be in flight, {from_to(copy)}.",
             f"The tree offers {target} already.",
             "Then a match now reads what its last owner left there, and keeps it if the copy fails.",
         )

@@ -26,7 +26,7 @@ from replaylife.lifecycle.events_outside import (
     Place,
     PlaceFreed,
     copy_ends,
-    copy_way,
+    from_to,
 )
 from replaylife.lifecycle.snapshot import SlotView, Transition
 
@@ -80,10 +80,10 @@ def _tell_outside(event: Event) -> str:
     match event:
         case CopyStarted() | CopyAborted():
             done = "begins" if isinstance(event, CopyStarted) else "fails"
-            return f"the {event.kind} of {event.of} {done}, {copy_way(event)}"
+            return f"the {event.kind} of {event.of} {done}, {from_to(event)}"
         case CopyFinished():
             behind = f", {event.pending} records stay behind" if event.pending else ""
-            return f"the {event.kind} of {event.of} arrives, {copy_way(event)}: {event.length} tokens{behind}"
+            return f"the {event.kind} of {event.of} arrives, {from_to(event)}: {event.length} tokens{behind}"
         case CopyRefused():
             return f"no {event.kind} of {event.of}: {event.reason}"
         case PlaceFreed():

@@ -27,7 +27,7 @@ from replaylife.view.look import (
     shorten,
     spans,
 )
-from replaylife.view.places import free_places, outside_sentences, place_lines
+from replaylife.view.places import free_places, outside_sentences, owners_of, place_lines
 from replaylife.view.requests import slot_of
 from replaylife.view.step import action_text
 from replaylife.view.subject import Subject
@@ -144,12 +144,10 @@ def slot_lines(sight: Sight, look: Look) -> list[Text]:
 
 
 def _slot(sight: Sight, slot: SlotView, was: SlotView | None, look: Look, room: int) -> Text:
-    owner = ", ".join(_owner(str(owner)) for owner in slot.owners) or "nobody"
+    owner = owners_of(slot.owners)
     style = BAD if len(slot.owners) != 1 or sight.broken(f"slot {slot.index}") else "none"
     text = sight.mark("slot", slot, was)
-    text.append(f"{slot.index:>3} ", style).append(
-        f"{shorten(look.signs, clean(owner), room):<{room}} ", style
-    )
+    text.append(f"{slot.index:>3} ", style).append(f"{shorten(look.signs, owner, room):<{room}} ", style)
     text.append(f"{slot.temporal.length:>5}", STATE).append(f" {slot.conv.length:>5} ")
     length = sight.after.ring_length
     if length is None or slot.write_pos is None:
@@ -159,10 +157,6 @@ def _slot(sight: Sight, slot: SlotView, was: SlotView | None, look: Look, room: 
     if cells >= min(length, 4):
         text.append_text(gauge(look.signs, slot.write_pos, length, cells))
     return text.append(numbers if cells >= min(length, 4) else numbers.strip(), style="none")
-
-
-def _owner(owner: str) -> str:
-    return owner.removeprefix("request ").replace("tree ", "node ")
 
 
 def request_lines(sight: Sight, look: Look) -> list[Text]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from rich.text import Text
 
-from replaylife.lifecycle.events_outside import Copy, copy_ends, inward
-from replaylife.lifecycle.snapshot import PlaceView, Snapshot
+from replaylife.lifecycle.events_outside import Copy, copy_way
+from replaylife.lifecycle.snapshot import Owner, PlaceView, Snapshot
 from replaylife.view.look import BAD, DIM, RING, STATE, Look, Signs, clean, shorten
 
 KINDS: tuple[Literal["host", "peer"], ...] = ("host", "peer")
@@ -22,10 +22,10 @@ def places_in_use(snapshot: Snapshot) -> Iterator[tuple[str, PlaceView]]:
                 yield f"{where} place {place.index}", place
 
 
-def owners_of(place: PlaceView) -> str:
-    """Name who owns a place, as the slots' owners are named."""
-    owners = (clean(str(owner)).removeprefix("request ").replace("tree ", "node ") for owner in place.owners)
-    return ", ".join(owners) or "nobody"
+def owners_of(owners: Iterable[Owner]) -> str:
+    """Name who owns a slot or a place."""
+    words = (clean(str(owner)).removeprefix("request ").replace("tree ", "node ") for owner in owners)
+    return ", ".join(words) or "nobody"
 
 
 def place_lines(after: Snapshot, before: Snapshot, look: Look, room: int, broken: set[str]) -> list[Text]:
@@ -35,7 +35,7 @@ def place_lines(after: Snapshot, before: Snapshot, look: Look, room: int, broken
     for name, place in places_in_use(after):
         style = BAD if len(place.owners) != 1 or name in broken else "none"
         sign = " " if was.get(name) == place else "~" if name in was else "+"
-        owner = f"{shorten(look.signs, owners_of(place), room):<{room}}"
+        owner = f"{shorten(look.signs, owners_of(place.owners), room):<{room}}"
         text = Text.assemble((sign, f"bold {RING}"), (f"{name[0] + str(place.index):>3} {owner} ", style))
         text.append(f"{place.temporal.length:>5}", STATE).append(f" {place.conv.length:>5} ")
         lines.append(text.append(name.partition(" ")[0], DIM))
@@ -52,9 +52,7 @@ def free_places(snapshot: Snapshot) -> Iterator[str]:
 
 def way_of(copy: Copy, signs: Signs) -> str:
     """Say between which slot and place a copy goes, and which way."""
-    slot, (where, index) = copy_ends(copy)
-    ends = [f"slot {slot}", f"{where} place {index}"]
-    return f" {signs.arrow} ".join(reversed(ends) if inward(copy.kind) else ends)
+    return f" {signs.arrow} ".join(copy_way(copy))
 
 
 def outside_sentences(snapshot: Snapshot, signs: Signs) -> Iterator[str]:

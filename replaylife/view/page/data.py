@@ -130,13 +130,12 @@ def _slots(snapshot: Snapshot) -> Iterator[tuple[str, SlotView | tuple[str, Plac
 def _slot(_: Snapshot, slot: SlotView | tuple[str, PlaceView]) -> Json:
     if isinstance(slot, tuple):
         return _place(*slot)
-    owners = [clean(str(owner)).removeprefix("request ").replace("tree ", "node ") for owner in slot.owners]
     return {
         "id": f"slot {slot.index}",
         "name": str(slot.index),
         "where": "",
-        "owner": ", ".join(owners) or "nobody",
-        "odd": len(owners) != 1,
+        "owner": owners_of(slot.owners),
+        "odd": len(slot.owners) != 1,
         "temporal": slot.temporal.length,
         "conv": slot.conv.length,
         "cursor": slot.write_pos,
@@ -149,7 +148,7 @@ def _place(name: str, place: PlaceView) -> Json:
         "id": name,
         "name": f"{where} {place.index}",
         "where": where,
-        "owner": owners_of(place),
+        "owner": owners_of(place.owners),
         "odd": len(place.owners) != 1,
         "temporal": place.temporal.length,
         "conv": place.conv.length,
