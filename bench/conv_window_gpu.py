@@ -135,7 +135,8 @@ def main() -> None:
     conv = [end for end, window in enumerate(windows, WIDTH) if torch.equal(donated.conv[1], window)]
     print(f"device {device}: after {PROMPT} + {DECODED} tokens, ring {RING}: write_pos {donated.cursor}")
     print(f"key {PROMPT + DECODED - donated.cursor}")
-    print(f"temporal at {temporal} (relative error {errors[temporal - 1]:.1e}); conv at {conv}")
+    nearby = ", ".join(f"{errors[at - 1]:.1e} at {at}" for at in (temporal - 1, temporal + 1))
+    print(f"temporal at {temporal} (relative error {errors[temporal - 1]:.1e}; {nearby}); conv at {conv}")
     donated.cursor = 0  # what finish does
     turn_2 = range(KEY, KEY + TURN_2)
     wrong = torch.stack([donated.step(token, flush=True) for token in turn_2])

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The kernel tests and the worked example, compiled on this machine's GPU. Prints what ran and on what:
-#   bench/gpu_check.sh | tee bench/results/gpu_check.log
+#   bench/gpu_check.sh [PYTEST_OPTION...] | tee bench/results/gpu_check.log
 set -uo pipefail
 cd "$(dirname "$0")/.."
 failed=0
@@ -14,9 +14,9 @@ print(f"{name}, CUDA {torch.version.cuda}, torch {torch.__version__}, triton {tr
 PY
 nvidia-smi --query-gpu=driver_version --format=csv,noheader | sed 's/^/driver /'
 
-echo; echo "== kernel tests, worked example, faults, strategies, CUDA graph, cache_finished_req regressions"
+echo; echo "== kernel tests, worked example, faults, strategies, CUDA graph, verify windows, cache_finished_req regressions"
 python3 -P -m pytest tests/kernels tests/lifecycle/test_multiturn.py tests/lifecycle/test_faults.py \
-    tests/lifecycle/test_strategies.py tests/lifecycle/test_graph_mode.py tests/regression -q -p no:cacheprovider --durations=5 || failed=1
+    tests/lifecycle/test_strategies.py tests/lifecycle/test_graph_mode.py tests/lifecycle/test_windows.py tests/regression -q -p no:cacheprovider --durations=5 "$@" || failed=1
 
 echo; echo "== replaylife run multiturn on compiled Triton"
 for gate in gdn kda; do

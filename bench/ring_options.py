@@ -1,6 +1,6 @@
 """What each way to store a record costs: bytes, time and error, at the yardstick shape. Needs a GPU.
 
-Run: python bench/ring_options.py
+Run: python bench/ring_options.py [--gate kda] [--state bf16]
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--ring", type=int, default=16)
+    parser.add_argument("--gate", choices=("gdn", "kda"), help="this gate alone")
+    parser.add_argument("--state", choices=("fp32", "bf16"), help="this state dtype alone")
     asked = parser.parse_args()
     device = torch.device("cuda", 0)
     Kernels.load("triton", device)
@@ -47,7 +49,8 @@ def main() -> None:
     )
     head = f"{'gate':4} {'state':5} {'d':5} {'key':5} {'keys':10} {'gates':10} {'bytes':>6} {'decode':>7}"
     print(f"{head} {'fold':>6} {'output':>8} {'state':>8}  tile")
-    for (gate, state), (d, key, keys, gates) in product(product(("gdn", "kda"), ("fp32", "bf16")), OPTIONS):
+    given = [asked.gate] if asked.gate else ["gdn", "kda"], [asked.state] if asked.state else ["fp32", "bf16"]
+    for (gate, state), (d, key, keys, gates) in product(product(*given), OPTIONS):
         case = Case.yardstick(gate, state, asked.batch, asked.ring)
         make = partial(Replay, ring=RingFormat(keys, gates), d_dtype=DTYPES[d], k_dtype=DTYPES[key])
         errors = measure_errors(case, make, device)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from replaylife.engines.registry import EngineUnavailable
 from replaylife.engines.sglang import classes
+from replaylife.lifecycle.actions import Admit, Prefill
 from replaylife.lifecycle.config import EngineConfig
 from replaylife.lifecycle.protocol import CannotExpress
 
@@ -23,7 +25,9 @@ class SglangAdapter:
     @property
     def title(self) -> str:
         """Name the installed release and the tree core. Raises ``EngineUnavailable`` without one."""
-        return f"{classes.title()}, {self.core} tree core"
+        named = f"{classes.title()}, {self.core} tree core"
+        self._require_usable()
+        return named
 
     def inexpressible(self, config: EngineConfig) -> str | None:
         """Say what of ``config`` SGLang, or this adapter, does not have."""
@@ -47,6 +51,15 @@ class SglangAdapter:
         reason = self.inexpressible(config)
         if reason is not None:
             raise CannotExpress(reason)
+        self._require_usable()
+        return self._build(config)
+
+    def _require_usable(self) -> None:
+        trouble = rust_trouble() if self.core == "rust" else None
+        if trouble is not None:
+            raise EngineUnavailable(trouble)
+
+    def _build(self, config: EngineConfig) -> SglangEngine:
         classes.load()
         from replaylife.engines.sglang.engine import SglangEngine
         from replaylife.engines.sglang.look import PythonTree
@@ -59,6 +72,24 @@ class SglangAdapter:
                 f"SGLang has no {self.core} tree core here, and takes the {world.core} one"
             )
         return SglangEngine(config, world, PythonTree if self.core == "python" else RustTree)
+
+
+@cache
+def rust_trouble() -> str | None:
+    """Say why the Rust tree core cannot be driven here, ``None`` if it can.
+
+    It is compiled for one release of torch and reads tensors through that release's numbers for dtypes and
+    the like. With another it may refuse every tensor, which is no finding about a cache.
+    """
+    engine = RUST._build(EngineConfig())
+    try:
+        engine.apply(Admit("probe", (1, 2)))
+        engine.apply(Prefill("probe", 2))
+    except RuntimeError as error:
+        return (
+            f"SGLang's Rust tree core does not work with {classes.torch_here()}: {error}; use --engine sglang"
+        )
+    return None
 
 
 PYTHON = SglangAdapter("python")

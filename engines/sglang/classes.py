@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from functools import cache
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
@@ -112,6 +112,15 @@ def _require(found: str, lacking: list[str]) -> None:
             f"SGLang {found} is not one that this adapter drives (supported: {', '.join(SUPPORTED)}); "
             f"it lacks {shown}; pip install '{EXTRA}'"
         )
+
+
+def torch_here() -> str:
+    """Name the installed torch, and the one that SGLang's package asks for."""
+    found, asked = (
+        f"torch {version('torch')}",
+        [line.partition(";")[0].strip() for line in requires("sglang") or () if line.startswith("torch=")],
+    )
+    return f"{found} (SGLang asks for {asked[0]})" if asked else found
 
 
 def title() -> str:

@@ -30,7 +30,7 @@ MAX_NEW_TOKENS = 1 << 20
 
 
 class SglangEngine:
-    """Drives SGLang's tree, pools, requests and cursor code on a CPU.
+    """Drives SGLang's tree, pools, requests and cursor code.
 
     An admission that SGLang's scheduler would not try, for lack of slots or key-value tokens, is rejected
     before anything is touched; what is raised by SGLang's own code is a breakdown.
@@ -63,7 +63,7 @@ class SglangEngine:
         self.observer.step += 1
         try:
             self._perform(action)
-        except (AssertionError, IndexError, AttributeError, TypeError) as error:
+        except (AssertionError, LookupError, AttributeError, TypeError, ValueError) as error:
             raise RuntimeError(f"SGLang raised {type(error).__name__}: {error}") from error
         self._events += self.observer.moved(before, self._events)
         self._snapshot = self.observer.snapshot()

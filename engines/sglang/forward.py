@@ -198,11 +198,12 @@ class Forward:
         """What ``_forward_metadata`` reads of a batch."""
         import torch
 
-        kind, ones = self._world.theirs.ForwardMode[mode], torch.ones(len(lives), dtype=torch.int64)
+        kind, device = self._world.theirs.ForwardMode[mode], self._world.device
+        ones = torch.ones(len(lives), dtype=torch.int64, device=device)
         lengths = torch.tensor([life.executed + 1 for life in lives])
         return SimpleNamespace(
             batch_size=len(lives),
-            req_pool_indices=torch.tensor([life.request.kv.req_pool_idx for life in lives]),
+            req_pool_indices=torch.tensor([life.request.kv.req_pool_idx for life in lives], device=device),
             seq_lens_cpu=lengths,
             forward_mode=kind,
             logical_forward_mode=kind,
@@ -210,7 +211,7 @@ class Forward:
             mamba_track_mask=None,
             mamba_prefill_track_mask_cpu=None,
             mamba_track_seqlens_cpu=None,
-            extend_start_loc=torch.arange(len(lives)),
+            extend_start_loc=torch.arange(len(lives), device=device),
             extend_seq_lens=ones,
             extend_seq_lens_cpu=[1] * len(lives),
             extend_prefix_lens_cpu=(lengths - 1).tolist(),
@@ -239,7 +240,7 @@ class Forward:
         batch = SimpleNamespace(
             reqs=[life.request],
             req_to_token_pool=world.pool,
-            req_pool_indices=torch.tensor([kv.req_pool_idx]),
+            req_pool_indices=torch.tensor([kv.req_pool_idx], device=world.device),
             spec_algorithm=SimpleNamespace(is_none=lambda: True),
             mamba_decode_batch_idx_cpu=[life.request.decode_batch_idx],
         )

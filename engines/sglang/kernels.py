@@ -1,4 +1,4 @@
-"""Our part: what SGLang's GPU kernels would write, written on a CPU so that the tensors can be read again.
+"""Our part: what SGLang's GPU kernels would write, written with torch so that the tensors can be read again.
 
 A component's tensors spell which tokens it has absorbed: length and digest of a
 :class:`~replaylife.pool.Fold`, in digits of base 256, which every dtype holds exactly. Whatever copies,

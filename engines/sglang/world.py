@@ -22,16 +22,16 @@ class World:
 
     def __init__(self, config: EngineConfig, core: str) -> None:
         self.theirs = load()
-        self.cache_config = config.cache
+        self.cache_config, self.device = config.cache, config.device
         self.kv_contents: dict[int, int] = {}  # the token whose key-value each place holds
         self.extra_buffer = config.cache.strategy != "no_buffer"
         self._settings = self._make_settings(config.cache)
         self._publish()
         self.pool = self._make_pool(config)
-        self.kv = self._make_kv(config.cache)
+        self.kv = self._make_kv(config.cache, config.device)
         self.cache = self._make_cache(config.cache, core)
         self.backend = object.__new__(self.theirs.MambaAttnBackendBase)
-        self.backend.req_to_token_pool, self.backend.device = self.pool, "cpu"
+        self.backend.req_to_token_pool, self.backend.device = self.pool, config.device
         self.processor = object.__new__(self.theirs.SchedulerBatchResultProcessor)
         object.__setattr__(self.processor, "tree_cache", self.cache)
         self.planner = SimpleNamespace(
@@ -107,7 +107,7 @@ class World:
             linear_replayssm_cache_len=cache.ring_length,
         )
 
-    def _make_kv(self, cache: CacheConfig) -> Any:
+    def _make_kv(self, cache: CacheConfig, device: str) -> Any:
         import torch
 
         kv = self.theirs.HybridLinearKVPool(
@@ -117,12 +117,12 @@ class World:
             head_num=1,
             head_dim=HEAD_DIM,
             full_attention_layer_ids=[1],
-            device="cpu",
+            device=device,
             enable_memory_saver=False,
             mamba_pool=self.pool.mamba_pool,
         )
         return self.theirs.TokenToKVPoolAllocator(
-            size=cache.kv_tokens, dtype=torch.bfloat16, device="cpu", kvcache=kv, need_sort=False
+            size=cache.kv_tokens, dtype=torch.bfloat16, device=device, kvcache=kv, need_sort=False
         )
 
     def _make_cache(self, cache: CacheConfig, core: str) -> Any:

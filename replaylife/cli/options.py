@@ -84,7 +84,6 @@ class Options:
             "--witness": self.witness,
             "--state-dtype": self.state_dtype is not None,
             f"--backend {self.backend}": self.backend not in ("auto", "none"),
-            f"--device {self.device}": self.device not in ("auto", "cpu"),
         }
         for option, is_given in given.items():
             if is_given:
@@ -113,8 +112,13 @@ class Options:
         return name
 
     def device_name(self, backend: BackendName) -> str:
-        """Return the device meant. Raises :class:`CannotWork` if it cannot be used."""
-        if backend == "none":
+        """Return the device meant. Raises :class:`CannotWork` if it cannot be used.
+
+        ``auto`` is the CPU for another project's engine: its books need no GPU, and a GPU makes them slower.
+        """
+        if self.device == "auto" and self.engine != REFERENCE:
+            return "cpu"
+        if self.engine == REFERENCE and backend == "none":
             return "cpu"
         import torch
 
@@ -140,7 +144,7 @@ class Options:
         """Return the command that repeats one run, whatever ``auto`` would mean elsewhere."""
         words = ["replaylife", "run", argument]
         words += ["--backend", backend] if self.engine == REFERENCE else ["--engine", self.engine]
-        if backend != "none" and (self.device != "auto" or device != "cpu"):
+        if device != "cpu" or (backend != "none" and self.device != "auto"):
             words += ["--device", device]
         for fault in self.faults:
             words += ["--fault", fault]
@@ -165,8 +169,8 @@ def prepare(argument: str, path: Path, options: Options) -> tuple[Scenario, Run]
             raise ScenarioError(str(path), problems)
         scenario = replace(scenario, model=model)
     backend = options.backend_name()
-    device = options.device_name(backend)
     title = options.engine_title()
+    device = options.device_name(backend)
     if options.engine != REFERENCE and scenario.faults:
         raise CannotExpress(f"it seeds {', '.join(scenario.faults)}, a fault of the reference engine's code")
     run = Run(

@@ -7,11 +7,14 @@ import subprocess
 import sys
 
 import pytest
+import torch
 from click.testing import CliRunner
 
 from replaylife.cli import main
 from replaylife.conformance import compare, portray
-from replaylife.engines import adapter_of
+from replaylife.engines import EngineUnavailable, adapter_of
+from replaylife.engines.sglang import adapter, classes
+from replaylife.engines.sglang.engine import SglangEngine
 from replaylife.known_differences import explanation
 from replaylife.lifecycle import actions
 from replaylife.lifecycle.config import CacheConfig, EngineConfig
@@ -22,15 +25,17 @@ from .support import SCENARIOS, all_shipped, needs_sglang, shipped
 
 pytestmark = [needs_sglang, pytest.mark.filterwarnings("ignore")]  # theirs are not ours to mend
 CORES = ("sglang", "sglang-rust")
+DEVICES = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
 
 
 def _broken(result: Result) -> set[str]:
     return {found.violation.invariant for found in result.violations}
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("engine", CORES)
-def test_a_donated_window_is_ahead_of_key_and_temporal(engine: str) -> None:
-    result = play("multiturn", engine=engine)
+def test_a_donated_window_is_ahead_of_key_and_temporal(engine: str, device: str) -> None:
+    result = play("multiturn", engine=engine, device=device)
     step, violation = result.violations[0]
     assert (step, violation.invariant) == (24, "components-agree")
     assert (violation.found, violation.expected) == ("conv at 30", "temporal's position 26")
@@ -54,6 +59,27 @@ def test_a_mixed_forward_skips_the_records_of_its_decode_rows(engine: str) -> No
     assert isinstance(result.steps[first.step - 1].action, actions.Forward)
     assert "cursor-advances-once" in _broken(result)
     assert "key-matches-state" in _broken(result)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_scenario_takes_the_same_steps_wherever_its_tensors_are(device: str) -> None:
+    for scenario in ("extra-buffer-multiturn", "mixed-step-reads-ring", "eviction-pressure", "kda-multiturn"):
+        here, there = (play(scenario, engine="sglang", device=where) for where in ("cpu", device))
+        assert here.run.config.device == "cpu" and there.run.config.device == device
+        steps = [[(step.events, step.after) for step in result.steps] for result in (here, there)]
+        assert steps[0] == steps[1]
+
+
+def test_a_rust_core_that_misreads_tensors_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def misread(*_: object) -> None:
+        raise ValueError("insert value must be an int64 tensor, got ComplexDouble")
+
+    assert adapter.rust_trouble() is None
+    monkeypatch.setattr(adapter, "rust_trouble", adapter.rust_trouble.__wrapped__)
+    monkeypatch.setattr(SglangEngine, "apply", misread)
+    with pytest.raises(EngineUnavailable, match=r"does not work with torch .* asks for torch.*ComplexDouble"):
+        _ = adapter.RUST.title
+    assert adapter.PYTHON.title.endswith("python tree core")
 
 
 @pytest.mark.parametrize("engine", CORES)

@@ -73,6 +73,14 @@ def test_a_release_without_the_attributes_is_refused_with_what_it_lacks(
         classes.load.__wrapped__()
 
 
+def test_the_torch_that_a_release_asks_for_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(classes, "version", lambda _: "2.11.0")
+    monkeypatch.setattr(classes, "requires", lambda _: ["torchvision", "torch==2.14.1; extra == 'x'"])
+    assert classes.torch_here() == "torch 2.11.0 (SGLang asks for torch==2.14.1)"
+    monkeypatch.setattr(classes, "requires", lambda _: None)
+    assert classes.torch_here() == "torch 2.11.0"
+
+
 @pytest.mark.parametrize(
     ("cache", "reason"),
     [

@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any
 
 import pytest
+import torch
 
 from replaylife.lifecycle.actions import (
     Abort,
@@ -31,6 +32,7 @@ from replaylife.lifecycle.invariants import Checker
 from replaylife.lifecycle.protocol import ActionRefused, transit
 from replaylife.lifecycle.snapshot import RequestView, SlotView
 
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 CACHE = CacheConfig(slots=16, kv_tokens=256, ring_length=8, track_interval=8)
 STRATEGIES = {
     "no_buffer": CACHE,
@@ -48,7 +50,8 @@ class Life:
     """An engine whose every step is checked."""
 
     def __init__(self, cache: CacheConfig = CACHE, backend: str = "none", **model: Any) -> None:
-        config = EngineConfig(ModelConfig(**model), cache, backend)  # type: ignore[arg-type]  # a test's name
+        device = "cpu" if backend == "none" else DEVICE
+        config = EngineConfig(ModelConfig(**model), cache, backend, device)  # type: ignore[arg-type]  # a test's name
         self.engine: ReferenceEngine = EngineFactory(config).build()
         self.checker = Checker(self.engine.capabilities)
         self.events: list[Any] = []
