@@ -76,7 +76,7 @@ def test_a_rust_core_that_misreads_tensors_is_no_finding(monkeypatch: pytest.Mon
 
     assert adapter.rust_trouble() is None
     monkeypatch.setattr(adapter, "rust_trouble", adapter.rust_trouble.__wrapped__)
-    monkeypatch.setattr(SglangEngine, "apply", misread)
+    monkeypatch.setattr(SglangEngine, "_perform", misread)
     with pytest.raises(EngineUnavailable, match=r"does not work with torch .* asks for torch.*ComplexDouble"):
         _ = adapter.RUST.title
     assert adapter.PYTHON.title.endswith("python tree core")
