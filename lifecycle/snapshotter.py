@@ -146,19 +146,23 @@ class Snapshotter:
         touched = frozenset(self.touched_requests)
         self.touched_requests.clear()
         for request_id in touched:
-            old = self._views.get(request_id)
-            for slot in () if old is None else old.slots:
-                self._request_holds[slot].discard(request_id)
-                self._changed_slots.add(slot)
-            request = self._requests.get(request_id)
+            old, request = self._views.get(request_id), self._requests.get(request_id)
             if request is None:
                 self._views.pop(request_id, None)
-                continue
-            self._views[request_id] = _view_request(request)
-            for slot in request.slots:
-                self._request_holds[slot].add(request_id)
-                self._changed_slots.add(slot)
+            else:
+                self._views[request_id] = _view_request(request)
+            held, holds = old.slots if old else (), request.slots if request else ()
+            if held != holds:
+                self._hold(request_id, held, holds)
         return touched
+
+    def _hold(self, request_id: str, held: tuple[int, ...], holds: tuple[int, ...]) -> None:
+        """Book that a request holds other slots than before; who owns those is seen anew."""
+        for slot in held:
+            self._request_holds[slot].discard(request_id)
+        for slot in holds:
+            self._request_holds[slot].add(request_id)
+        self._changed_slots.update(held, holds)
 
     def _refresh_slots(self) -> frozenset[int]:
         pool = self._store.pool

@@ -25,6 +25,7 @@ from replaylife.lifecycle.wander.situations import SITUATIONS, situations_of
 NO_PARENT = 2**32 - 1
 BREAKDOWNS = (ValueError, KeyError, RuntimeError, IndexError, AssertionError)
 TICK = 1024  # transitions between two looks at the clock
+BATCH = 64  # states that are gone on from before their transitions are checked
 
 
 class Ending(Enum):
@@ -110,6 +111,31 @@ class Found:
         self.via.append(number)
         return len(self.parents) - 1
 
+    def mark(self) -> Mark:
+        """Return where the counts stand, for :meth:`back_to`."""
+        sizes = len(self.parents), len(self.moves)
+        return Mark(*sizes, self.transitions, self.refused, self.kinds.copy(), self.situations.copy())
+
+    def back_to(self, mark: Mark) -> None:
+        """Forget all that was booked since."""
+        del self.parents[mark.states :], self.via[mark.states :]
+        for move in self.moves[mark.moves :]:
+            del self._numbers[move]
+        del self.moves[mark.moves :]
+        self.transitions, self.refused = mark.transitions, mark.refused
+        self.kinds, self.situations = mark.kinds, mark.situations
+
+
+class Mark(NamedTuple):
+    """How far the counts of a search had come."""
+
+    states: int
+    moves: int
+    transitions: int
+    refused: int
+    kinds: Counter[str]
+    situations: Counter[str]
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:
@@ -136,6 +162,10 @@ class Search:
     With ``stop`` the search ends at the first violation, which no shorter path has; otherwise it goes on, and
     never from a state that a violating transition leads to. ``told`` is called about every second; ``edge``
     with every transition.
+
+    Transitions are checked some states at a time, which is faster: the same code runs on one after the other.
+    Until then they are taken to be right; a batch with one that is not is undone, and gone through again
+    with each transition checked before the next.
     """
 
     def __init__(
@@ -156,6 +186,9 @@ class Search:
         self._checker = Checker(self.world.engine.capabilities)
         self._fingerprint = fingerprint_of(self.world)
         self._seen: dict[bytes, int] = {}
+        self._arrived: list[bytes] = []  # what was seen first since the batch began
+        self._unchecked: list[Transition] | None = None
+        self._edges: list[Edge] = []
         self._begun = self._last_told = 0.0
 
     def run(self) -> Found:
@@ -180,8 +213,10 @@ class Search:
             following: list[tuple[int, Place]] = []
             level.reverse()
             while level:
-                number, place = level.pop()  # let go of as soon as it has been gone on from
-                ending = self._expand(number, place, following)
+                batch = level[-BATCH:]
+                del level[-BATCH:]  # let go of as soon as they have been gone on from
+                batch.reverse()
+                ending = self._advance(batch, following)
                 if ending is not None:
                     return ending
             if following:
@@ -189,6 +224,51 @@ class Search:
                 found.levels.append(len(following))
             level = following
         return Ending.VIOLATION if found.troubles else Ending.EXHAUSTED
+
+    def _advance(self, batch: list[tuple[int, Place]], following: list[tuple[int, Place]]) -> Ending | None:
+        """Go on from some states: at once if all goes well, else step by step."""
+        mark, size, ending, well = self.found.mark(), len(following), None, False
+        unchecked = self._unchecked = list[Transition]()
+        self._arrived.clear()
+        try:
+            ending = self._expand_all(batch, following)
+            well = not any(map(self._checker.check, unchecked))
+        except Exception:  # a broken engine, or what comes of a broken state: it is met again below
+            self.world.memento.broken()
+        finally:  # an interrupt, too, leaves nothing unchecked behind
+            self._unchecked = None
+            if not well:
+                self._undo(mark, size, following)
+        if not well:
+            return self._expand_all(batch, following)
+        for transition in unchecked:
+            self.found.situations.update(situations_of(transition))
+        for edge in self._edges:
+            self._tell(edge)
+        self._edges.clear()
+        return ending
+
+    def _undo(self, mark: Mark, size: int, following: list[tuple[int, Place]]) -> None:
+        self.found.back_to(mark)
+        for key in self._arrived:
+            del self._seen[key]
+        del following[size:]
+        self._edges.clear()
+
+    def _tell(self, edge: Edge) -> None:
+        if self._edge is not None and self._unchecked is not None:
+            self._edges.append(edge)
+        elif self._edge is not None:
+            self._edge(edge)
+
+    def _expand_all(
+        self, batch: list[tuple[int, Place]], following: list[tuple[int, Place]]
+    ) -> Ending | None:
+        for number, place in batch:
+            ending = self._expand(number, place, following)
+            if ending is not None:
+                return ending
+        return None
 
     def _expand(self, number: int, place: Place, following: list[tuple[int, Place]]) -> Ending | None:
         """Take every action that is possible in one state."""
@@ -202,6 +282,8 @@ class Search:
                 found.refused += 1
                 continue
             except BREAKDOWNS as error:
+                if self._unchecked is not None:
+                    raise
                 self._count(kind)
                 self._trouble(
                     Trouble(number, kind, option.move, None, (), f"{type(error).__name__}: {error}")
@@ -210,10 +292,8 @@ class Search:
                     return Ending.VIOLATION
                 continue
             self._count(kind)
-            for name in situations_of(transition):
-                found.situations[name] += 1
             found.situations["rejected-tried-again"] += kind == "retry"
-            violations = self._checker.check(transition)
+            violations = self._judge(transition)
             if violations:
                 self._trouble(Trouble(number, kind, option.move, transition, violations))
                 if self._stop:
@@ -224,6 +304,13 @@ class Search:
                 return Ending.BUDGET
         return None
 
+    def _judge(self, transition: Transition) -> tuple[Violation, ...]:
+        if self._unchecked is not None:
+            self._unchecked.append(transition)
+            return ()
+        self.found.situations.update(situations_of(transition))
+        return self._checker.check(transition)
+
     def _count(self, kind: str) -> None:
         self.found.transitions += 1
         self.found.kinds[kind] += 1
@@ -233,14 +320,13 @@ class Search:
         target = self._seen.get(key)
         if target is None:
             target = self._seen[key] = self.found.add(number, option.move)
+            self._arrived.append(key)
             following.append((target, self.world.save()))
-        if self._edge is not None:
-            self._edge(Edge(number, target, kind, option.move))
+        self._tell(Edge(number, target, kind, option.move))
 
     def _trouble(self, trouble: Trouble) -> None:
         self.found.troubles.append(trouble)
-        if self._edge is not None:
-            self._edge(Edge(trouble.parent, None, trouble.kind, trouble.move))
+        self._tell(Edge(trouble.parent, None, trouble.kind, trouble.move))
 
     def _spent(self) -> bool:
         budget, found = self._budget, self.found

@@ -41,7 +41,7 @@ class Checker:
         happened = {type(event) for event in transition.events}
         for invariant in self.invariants:
             if not invariant.only_after or not happened.isdisjoint(invariant.only_after):
-                found.extend(invariant.violations(transition))
+                found += invariant.violations(transition)
         return tuple(found)
 
 

@@ -64,7 +64,7 @@ def slots_of(t: Transition) -> tuple[SlotView, ...]:
     if t.changed is None:
         return t.after.slots
     size = len(t.after.slots)
-    return tuple(t.after.slots[index] for index in sorted(t.changed.slots) if 0 <= index < size)
+    return tuple([t.after.slots[index] for index in sorted(t.changed.slots) if 0 <= index < size])
 
 
 @_asked_once
@@ -75,7 +75,7 @@ def nodes_of(t: Transition) -> tuple[NodeView, ...]:
     ids, slots = t.changed.nodes, t.changed.slots
     if not ids and t.after.nodes is t.before.nodes and not _tree_owns(t.after, slots):
         return ()
-    return tuple(node for node in t.after.nodes if node.id in ids or node.state in slots)
+    return tuple([node for node in t.after.nodes if node.id in ids or node.state in slots])
 
 
 def _tree_owns(snapshot: Snapshot, slots: Iterable[int]) -> bool:
@@ -90,7 +90,7 @@ def requests_of(t: Transition) -> tuple[RequestView, ...]:
     if t.changed is None:
         return t.after.requests
     ids, slots = t.changed.requests, t.changed.slots
-    return tuple(r for r in t.after.requests if r.id in ids or not slots.isdisjoint(r.slots))
+    return tuple([r for r in t.after.requests if r.id in ids or not slots.isdisjoint(r.slots)])
 
 
 def slot_view(t: Transition, index: int | None) -> SlotView | None:

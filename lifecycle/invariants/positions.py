@@ -126,7 +126,9 @@ class LiveStateComplete(Invariant):
             slot = slot_view(t, request.slot)
             if slot is None or request.pending_cow is not None:
                 continue
-            live = slot.temporal.after([_UNWRITTEN if r is None else r.token for r in slot.ring])
+            live = slot.temporal
+            if slot.ring:
+                live = live.after([_UNWRITTEN if record is None else record.token for record in slot.ring])
             if live != request.tokens:
                 yield self._explain(request, slot, "checkpoint + ring", live)
             if slot.conv != request.tokens:

@@ -18,11 +18,9 @@ class SlotHasOneOwner(Invariant):
 
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Check the owners of every slot."""
-        named = [*((f"slot {slot.index}", slot.owners) for slot in slots_of(t))]
-        named += [(subject, place.owners) for subject, place in places_of(t)]
-        for subject, holders in named:
-            if len(holders) == 1:
-                continue
+        wrong = [(f"slot {slot.index}", slot.owners) for slot in slots_of(t) if len(slot.owners) != 1]
+        wrong += [(subject, place.owners) for subject, place in places_of(t) if len(place.owners) != 1]
+        for subject, holders in wrong:
             owners = ", ".join(map(str, holders)) or "nobody"
             consequence = (
                 "Then one owner's writes change the other's state."
@@ -49,8 +47,9 @@ class SlotsConserved(Invariant):
         yield from self._free_list(t)
         if t.after.host_free or t.after.peer_free:
             yield from self._places(t)
-        yield from self._slots(t)
-        yield from self._tokens(t)
+        tree, kv_tokens = _in_tree(t.after.nodes)
+        yield from self._slots(t, tree)
+        yield from self._tokens(t, kv_tokens)
 
     def _free_list(self, t: Transition) -> Iterable[Violation]:
         for slot, times in _wrong(t.after.free_slots, 1, len(t.after.slots)):
@@ -77,15 +76,14 @@ class SlotsConserved(Invariant):
                     "Then two checkpoints will be written to one place.",
                 )
 
-    def _slots(self, t: Transition) -> Iterable[Violation]:
-        free = set(t.after.free_slots)
-        tree, _ = _in_tree(t.after.nodes)
+    def _slots(self, t: Transition, tree: frozenset[int]) -> Iterable[Violation]:
         held = {slot for request in t.after.requests for slot in request.slots}
-        held |= {slot for step in t.after.in_flight for slot in step.copies}
-        held |= {copy.dst for copy in t.after.copies if copy.kind == "load"}
+        held.update(*(step.copies for step in t.after.in_flight))
+        held.update(copy.dst for copy in t.after.copies if copy.kind == "load")
         total = len(t.after.slots) - 1
-        counted = len((free | tree | held) - {0})
+        counted = len({0, *t.after.free_slots, *tree, *held}) - 1
         if counted != total:
+            free = set(t.after.free_slots)
             yield self.broken(
                 "pool",
                 f"{counted} slots accounted for",
@@ -94,9 +92,8 @@ class SlotsConserved(Invariant):
                 f"Then {total - counted} of {total} slots are in nobody's hands.",
             )
 
-    def _tokens(self, t: Transition) -> Iterable[Violation]:
-        _, tree = _in_tree(t.after.nodes)
-        held = sum(request.kv_tokens for request in t.after.requests)
+    def _tokens(self, t: Transition, tree: int) -> Iterable[Violation]:
+        held = sum([request.kv_tokens for request in t.after.requests])
         if tree + held + t.after.kv_free != t.after.kv_capacity:
             yield self.broken(
                 "key-value tokens",

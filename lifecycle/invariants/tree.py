@@ -83,14 +83,14 @@ class RecencyFollowsUse(Invariant):
         nodes = nodes_of(t)
         if not nodes:
             return
-        used = set(_used(t))
-        before = {node.id: node for node in t.before.nodes}
-        for node in nodes:
-            was = before.get(node.id)
-            if was is not None and node.recency != was.recency and node.id not in used:
+        before = {node.id: node.recency for node in t.before.nodes}
+        moved = [node for node in nodes if before.get(node.id, node.recency) != node.recency]
+        used = set(_used(t)) if moved else ()
+        for node in moved:
+            if node.id not in used:
                 yield self.broken(
                     f"node {node.id}",
-                    f"recency {was.recency} -> {node.recency}",
+                    f"recency {before[node.id]} -> {node.recency}",
                     "unchanged",
                     f"Step {t.step} ({t.action}) used {_list(used)}.",
                     f"Node {node.id} (key {node.key.length}) became more recent without being used.",
@@ -133,13 +133,18 @@ class TreeWellFormed(Invariant):
 
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Check shape, LRU list and the key of every state."""
-        yield from self._shape(t)
-        yield from self._lru(t)
-        yield from self._keys(t)
+        if nodes_of(t):
+            yield from self._shape(t)
+            yield from self._keys(t)
+        if t.changed is None or t.changed.nodes or t.after.lru is not t.before.lru:
+            yield from self._lru(t)
 
     def _shape(self, t: Transition) -> Iterable[Violation]:
         nodes = nodes_of(t)
-        firsts = Counter((node.parent, node.first_page) for node in t.after.nodes) if nodes else Counter()
+        alone = len({(node.parent, node.first_page) for node in t.after.nodes}) == len(t.after.nodes)
+        if alone and min(node.kv_tokens for node in nodes) > 0:
+            return
+        firsts = Counter((node.parent, node.first_page) for node in t.after.nodes)
         for node in nodes:
             twins = firsts[node.parent, node.first_page]
             if node.kv_tokens < 1 or twins > 1:
@@ -152,8 +157,6 @@ class TreeWellFormed(Invariant):
                 )
 
     def _lru(self, t: Transition) -> Iterable[Violation]:
-        if t.changed is not None and not t.changed.nodes and t.after.lru is t.before.lru:
-            return
         carriers = sorted(node.id for node in t.after.nodes if node.state is not None)
         if sorted(t.after.lru) != carriers:
             yield self.broken(
@@ -165,12 +168,9 @@ class TreeWellFormed(Invariant):
             )
 
     def _keys(self, t: Transition) -> Iterable[Violation]:
-        nodes = nodes_of(t)
-        if not nodes:
-            return
         keys = {node.state: node for node in t.before.nodes if node.state is not None}
         rewritten = {event.slot for event in t.events if isinstance(event, Published)}
-        for node in nodes:
+        for node in nodes_of(t):
             was = None if node.state is None else keys.get(node.state)
             if was is not None and was.key != node.key and node.state not in rewritten:
                 yield self.broken(

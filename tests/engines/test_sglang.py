@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from replaylife.cli import main
 from replaylife.conformance import compare, portray
 from replaylife.engines import EngineUnavailable, adapter_of
-from replaylife.engines.sglang import adapter, classes
+from replaylife.engines.sglang import adapter
 from replaylife.engines.sglang.engine import SglangEngine
 from replaylife.known_differences import explanation
 from replaylife.lifecycle import actions
@@ -65,7 +65,8 @@ def test_a_mixed_forward_skips_the_records_of_its_decode_rows(engine: str) -> No
 def test_a_scenario_takes_the_same_steps_wherever_its_tensors_are(device: str) -> None:
     for scenario in ("extra-buffer-multiturn", "mixed-step-reads-ring", "eviction-pressure", "kda-multiturn"):
         here, there = (play(scenario, engine="sglang", device=where) for where in ("cpu", device))
-        assert here.run.config.device == "cpu" and there.run.config.device == device
+        assert here.run.config.device == "cpu"
+        assert there.run.config.device == device
         steps = [[(step.events, step.after) for step in result.steps] for result in (here, there)]
         assert steps[0] == steps[1]
 

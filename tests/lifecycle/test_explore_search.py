@@ -7,23 +7,26 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from itertools import count
 from pathlib import Path
 
 import pytest
 
+from replaylife.lifecycle.actions import Action
 from replaylife.lifecycle.config import EngineConfig
+from replaylife.lifecycle.explore import search
 from replaylife.lifecycle.explore.counterexample import counterexample
 from replaylife.lifecycle.explore.fingerprint import Reduced
 from replaylife.lifecycle.explore.graph import TROUBLE, into_trouble, shortest_path, state_graph, write_graph
 from replaylife.lifecycle.explore.kinds import KINDS
 from replaylife.lifecycle.explore.loader import parse_scope, shipped_scope, shipped_scopes
-from replaylife.lifecycle.explore.search import Budget, Ending, Found, Search, never
+from replaylife.lifecycle.explore.search import Budget, Edge, Ending, Found, Search, never
 from replaylife.lifecycle.factory import EngineFactory
 from replaylife.lifecycle.faults import FAULTS
 from replaylife.lifecycle.scenario.errors import ScenarioError
 from replaylife.lifecycle.scenario.loader import load_scenario
 from replaylife.lifecycle.scenario.player import Player
-from replaylife.lifecycle.snapshot import Violation
+from replaylife.lifecycle.snapshot import Transition, Violation
 from replaylife.lifecycle.strategies import STRATEGIES
 
 from .explore_pins import (
@@ -269,16 +272,49 @@ def test_a_budget_of_time_ends_a_search() -> None:
     assert found.ending is Ending.BUDGET
 
 
-def test_an_interrupt_gives_what_was_found_so_far() -> None:
-    def interrupt(edge: object) -> None:
-        del edge
-        if search.found.states == 20:
-            raise KeyboardInterrupt
+def test_an_interrupt_gives_what_was_found_and_checked_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = explored("no-buffer-small")
+    hunt, calls = Search(shipped_scope("no-buffer-small")), count(1)
+    apply = hunt.world.apply
 
-    search = Search(TINY, edge=interrupt)
-    found = search.run()
-    assert (found.ending, found.states) == (Ending.INTERRUPTED, 20)
-    assert found.path(19)
+    def interrupted(kind: str, action: Action, step: int) -> Transition:
+        if next(calls) == whole.transitions // 2:
+            raise KeyboardInterrupt
+        return apply(kind, action, step)
+
+    monkeypatch.setattr(hunt.world, "apply", interrupted)
+    found = hunt.run()
+    assert found.ending is Ending.INTERRUPTED
+    assert 1 < found.states < whole.states
+    assert found.parents == whole.parents[: found.states]
+    assert found.kinds.total() == found.transitions
+    assert max(found.via) < len(found.moves) == len(found._numbers)
+
+
+@pytest.mark.parametrize("stop", [True, False])
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("no-buffer-small", "finish-donates-full-length"),
+        ("no-buffer-small", "slot-leaks-on-abort"),
+        ("extra-buffer-small", "grid-from-chunk-start"),
+        ("no-buffer-small", ""),
+    ],
+)
+def test_checking_many_transitions_at_once_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, name: str, fault: str, stop: bool
+) -> None:
+    def seen() -> tuple[object, ...]:
+        edges: list[Edge] = []
+        found = Search(shipped_scope(name), (fault,) if fault else (), stop=stop, edge=edges.append).run()
+        assert bool(found.troubles) == bool(fault)
+        counts = found.states, found.transitions, found.refused, found.kinds, found.situations, found.levels
+        troubles = [(t.parent, t.kind, t.move, t.violations, t.breakdown) for t in found.troubles]
+        return found.ending, counts, found.parents, found.via, found.moves, troubles, edges
+
+    at_once = seen()
+    monkeypatch.setattr(search, "BATCH", 1)
+    assert at_once == seen()
 
 
 def test_a_bound_on_depth_is_told() -> None:
