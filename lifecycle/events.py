@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from replaylife.lifecycle.events_outside import Cancelled as Cancelled
@@ -13,9 +12,10 @@ from replaylife.lifecycle.events_outside import CopyRefused as CopyRefused
 from replaylife.lifecycle.events_outside import CopyStarted as CopyStarted
 from replaylife.lifecycle.events_outside import PlaceFreed as PlaceFreed
 from replaylife.lifecycle.events_outside import PlaceKind as PlaceKind
+from replaylife.lifecycle.plain import plain
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Matched:
     """A prompt met the tree: ``kv_len`` tokens have key-value, the state to reuse covers ``state_len``.
 
@@ -28,7 +28,7 @@ class Matched:
     node: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class AdmissionRejected:
     """An admission was tried and rolled back; the request holds nothing.
 
@@ -40,7 +40,7 @@ class AdmissionRejected:
     node: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Allocated:
     """A slot left the free list."""
 
@@ -48,7 +48,7 @@ class Allocated:
     holder: str
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Freed:
     """A slot returned to the free list."""
 
@@ -56,7 +56,7 @@ class Freed:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class CheckpointCopied:
     """The checkpoint of ``src`` was copied to ``dst``; ``pending`` is the source's cursor at the copy.
 
@@ -71,7 +71,7 @@ class CheckpointCopied:
     request: str
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class StateFolded:
     """``records`` pending records of ``slot`` were folded; temporal then covers ``[0, length)``."""
 
@@ -81,7 +81,7 @@ class StateFolded:
     forced: bool
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Prefilled:
     """Prompt tokens ``[start, end)`` ran; ``sampled`` is the first reply token after the last chunk."""
 
@@ -92,7 +92,7 @@ class Prefilled:
     sampled: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Decoded:
     """One row of a decode step: the token at ``position`` went in, ``sampled`` came out.
 
@@ -109,7 +109,7 @@ class Decoded:
     tracked: bool
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Drafted:
     """A verify window ran: ``tokens`` went in at ``position`` and after, all their records are in the ring.
 
@@ -125,7 +125,7 @@ class Drafted:
     cursor_after: int
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Accepted:
     """A verify window of ``window`` tokens from ``position`` on was closed: ``tokens`` are those kept.
 
@@ -142,7 +142,7 @@ class Accepted:
     cursor_after: int
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class CheckpointFolded:
     """A checkpoint inside a verify window: temporal of ``src`` and its first ``records`` ring records were
     folded into ``dst``, for the request's first ``length`` tokens. ``src`` was left alone.
@@ -155,7 +155,7 @@ class CheckpointFolded:
     request: str
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class StepScheduled:
     """A step was decided on: one (request, start, end) per row, tokens ``[start, end)``."""
 
@@ -163,7 +163,7 @@ class StepScheduled:
     rows: tuple[tuple[str, int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class StepCommitted:
     """The host has seen a step; ``discarded`` requests had ended before."""
 
@@ -171,7 +171,7 @@ class StepCommitted:
     discarded: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Published:
     """The tree node of ``key_len`` tokens took ``slot`` as its state. ``purpose``: chunk,
     track, branch, block, checkpoint or finish.
@@ -184,7 +184,7 @@ class Published:
     purpose: str
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class PublishSkipped:
     """Nothing was given to the tree, and why. ``node`` already had a state and counts as used by this."""
 
@@ -194,7 +194,7 @@ class PublishSkipped:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Evicted:
     """States and key-value tokens left the tree to make room for ``purpose``: ``state``, ``kv`` or ``host``.
 
@@ -210,7 +210,7 @@ class Evicted:
     hosts: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Released:
     """A request, retracted or aborted, gave up all it held.
 
@@ -223,7 +223,7 @@ class Released:
     committed: int
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Finished:
     """A request ended with ``committed`` tokens; ``dropped`` of them were cut from the donated key.
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
+
+from replaylife.lifecycle.plain import plain
 
 CopyKind: TypeAlias = Literal["offload", "load", "transfer", "backup", "restore"]
 PlaceKind: TypeAlias = Literal["host", "peer"]
 Place: TypeAlias = tuple[PlaceKind, int]
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class CopyStarted:
     """A copy of a checkpoint between a slot and a place outside the pool has begun; nothing is written yet.
 
@@ -25,7 +26,7 @@ class CopyStarted:
     components: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class CopyFinished:
     """A copy has arrived: ``dst`` covers ``[0, length)``. ``pending`` records were in the source's ring.
 
@@ -43,7 +44,7 @@ class CopyFinished:
     place: PlaceKind = "host"
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class CopyAborted:
     """A copy in flight failed; nothing is claimed of it."""
 
@@ -100,7 +101,7 @@ def inward(kind: CopyKind) -> bool:
     return kind in ("load", "restore")
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class CopyRefused:
     """A copy could not begin: there is no place, or no slot, to copy to. Nothing is held for it."""
 
@@ -109,7 +110,7 @@ class CopyRefused:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class PlaceFreed:
     """A place outside the pool returned to its free list."""
 
@@ -118,7 +119,7 @@ class PlaceFreed:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Cancelled:
     """A request in the waiting queue went away."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, NamedTuple, TypeAlias
 
 from replaylife.lifecycle.actions import Action
 from replaylife.lifecycle.events import CopyKind, Event, PlaceKind
+from replaylife.lifecycle.plain import plain
 from replaylife.pool import Fold, Record
 
 OwnerKind: TypeAlias = Literal["free", "reserved", "tree", "request", "step", "copy"]
@@ -24,7 +25,7 @@ class Owner(NamedTuple):
         return f"{self.kind} {self.id}".rstrip()
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class SlotView:
     """One slot of the pool.
 
@@ -45,7 +46,7 @@ class SlotView:
     written: int
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class NodeView:
     """One node of the radix tree.
 
@@ -67,7 +68,7 @@ class NodeView:
     first_page: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class RequestView:
     """One request.
 
@@ -103,7 +104,7 @@ class RequestView:
         return (*(() if self.slot is None else (self.slot,)), *self.track_slots)
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class StepView:
     """A step that has not committed: (request, start, end) per row, and the slots it writes checkpoints to.
 
@@ -116,7 +117,7 @@ class StepView:
     executed_at: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class PlaceView:
     """A place for one checkpoint outside the pool: in host memory (``host``) or another pool (``peer``).
 
@@ -132,7 +133,7 @@ class PlaceView:
     written: int
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class CopyView:
     """A copy in flight, as events.CopyStarted tells it; ``locked`` is the node it pins."""
 
@@ -143,7 +144,7 @@ class CopyView:
     locked: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class WaitingView:
     """A request in the waiting queue whose checkpoint of ``tokens`` lies outside the pool."""
 
@@ -153,7 +154,7 @@ class WaitingView:
     tokens: Fold
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Measurement:
     """What a numeric check compared, and how far off it was.
 
@@ -176,7 +177,7 @@ class Measurement:
         return not self.error <= self.tolerance
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Snapshot:
     """The whole engine between two actions.
 
@@ -221,7 +222,7 @@ class Snapshot:
         return next((place for place in self.host_places if owner in place.owners), None)
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Changed:
     """Which views an action changed. Views outside it are the same objects as before."""
 
@@ -230,7 +231,7 @@ class Changed:
     requests: frozenset[str] = field(default_factory=frozenset)
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Transition:
     """One applied action: step number (from 1), what was, what was done, what happened, what is."""
 
@@ -242,7 +243,7 @@ class Transition:
     changed: Changed | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@plain
 class Violation:
     """One broken invariant.
 

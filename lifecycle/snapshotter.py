@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from functools import lru_cache
 
 from replaylife.lifecycle.host_tier import HostTier
 from replaylife.lifecycle.planned import PlannedStep
@@ -88,7 +87,7 @@ class Snapshotter:
 
     def _refresh_nodes(self) -> frozenset[int]:
         tree = self._store.tree
-        touched = set(tree.take_touched())
+        touched = tree.take_touched()
         if not touched:
             return frozenset()
         for node_id in touched:
@@ -96,7 +95,7 @@ class Snapshotter:
             if old is not None and old.state is not None:
                 self._node_holds[old.state].discard(node_id)
                 self._changed_slots.add(old.state)
-        if all(self._stays(node_id) for node_id in touched):
+        if all(map(self._stays, touched)):
             again = [(i, tree.find(i)) for i in sorted(touched, key=lambda i: self._nodes[i].key.length)]
             self._view_nodes(((i, node) for i, node in again if node is not None), touched, self._nodes)
         else:
@@ -104,7 +103,7 @@ class Snapshotter:
             self._view_nodes(((node.id, node) for node in tree.nodes()), touched, ordered)
             self._nodes = ordered
         self._node_views = tuple(self._nodes.values())
-        self._lru = tuple(node.id for node in tree.lru_states())
+        self._lru = tuple([node.id for node in tree.lru_states()])
         return frozenset(touched)
 
     def _stays(self, node_id: int) -> bool:
@@ -173,12 +172,14 @@ class Snapshotter:
         if not changed:
             return changed
         self._free_list = pool.allocator.free_list
-        free = _counts(self._free_list)
+        free = set(self._free_list)
+        twice = len(free) < len(self._free_list)  # only where a slot was freed twice
         device = None if pool.tensors is None else pool.tensors.cursors()
         for index in sorted(changed):  # the first time that is all of them: the views stay in this order
             if 0 <= index < pool.shape.slots:
                 cursor = None if device is None else device[index]
-                self._slots[index] = self._view_slot(index, cursor, free[index])
+                times = self._free_list.count(index) if twice else int(index in free)
+                self._slots[index] = self._view_slot(index, cursor, times)
         return changed
 
     def _view_slot(self, index: int, device_cursor: int | None, num_free: int) -> SlotView:
@@ -203,11 +204,11 @@ class Snapshotter:
         if num_free:
             owners += [_FREE] * num_free
         if nodes := self._node_holds.get(index):
-            owners += (Owner("tree", str(node)) for node in sorted(nodes))
+            owners += [Owner("tree", str(node)) for node in sorted(nodes)]
         if requests := self._request_holds.get(index):
-            owners += (Owner("request", name) for name in sorted(requests))
+            owners += [Owner("request", name) for name in sorted(requests)]
         if steps := self._step_holds.get(index):
-            owners += (Owner("step", number) for number in sorted(steps))
+            owners += [Owner("step", number) for number in sorted(steps)]
         if index in self._load_holds:
             owners.append(Owner("copy", self._load_holds[index]))
         return tuple(owners)
@@ -235,16 +236,10 @@ def _view_request(request: Request) -> RequestView:
     )
 
 
-@lru_cache(maxsize=8)  # a small world comes back to the same few lists, a large one changes its list seldom
-def _counts(free_list: tuple[int, ...]) -> Counter[int]:
-    """How often each slot is on the free list: more than once only where a slot was freed twice."""
-    return Counter(free_list)
-
-
 def _view_step(step: PlannedStep) -> StepView:
     return StepView(
         number=step.number,
-        rows=tuple((row.request.id, row.start, row.end) for row in step.rows),
-        copies=tuple(copy.dst for row in step.rows for copy in row.copies),
+        rows=tuple([(row.request.id, row.start, row.end) for row in step.rows]),
+        copies=tuple([copy.dst for row in step.rows for copy in row.copies]),
         executed_at=step.executed_at,
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from replaylife.lifecycle.engine import ReferenceEngine
-from replaylife.lifecycle.explore.parts import Values, find_parts
+from replaylife.lifecycle.explore.parts import Cells, Values
 from replaylife.lifecycle.explore.pieces import (
     NODE_FIELDS,
     NODE_ID,
@@ -29,6 +29,9 @@ from replaylife.lifecycle.snapshot import Changed, Snapshot
 from replaylife.radix import Node
 
 
+_NOTHING = Changed()
+
+
 class Saved(NamedTuple):
     """One state of an engine, as plain data. Pieces that did not change are the same objects as before.
 
@@ -37,7 +40,7 @@ class Saved(NamedTuple):
     run, ``flight`` the steps in flight, ``outside`` copies in flight and the places outside the pool.
     """
 
-    cells: tuple[Values, ...]
+    cells: Values
     slots: tuple[Values, ...]
     nodes: tuple[Values, ...]
     lru: tuple[int, ...]
@@ -58,7 +61,7 @@ class Memento:
         if engine.store.pool.tensors is not None:
             raise TypeError("the engine has tensors; a search needs a ledger-only one")
         self.engine = engine
-        self._parts = list(find_parts(engine))
+        self._cells = Cells(engine)
         self._nodes: dict[int, Node] = {0: engine.store.tree.root}
         self._requests: dict[str, Request] = {}
         self._thaw = Thaw(self._nodes, self._requests)
@@ -68,7 +71,7 @@ class Memento:
 
     def names(self) -> tuple[tuple[object, tuple[str, ...]], ...]:
         """The parts and the names of their simple attributes, in the order of ``Saved.cells``."""
-        return tuple((part.object, part.names) for part in self._parts)
+        return tuple((part.object, part.names) for part in self._cells.parts)
 
     # -- reading -------------------------------------------------------------------------------------
 
@@ -83,8 +86,7 @@ class Memento:
 
     def save(self) -> Saved:
         """Return the present state; what the last action left alone is shared with the state before."""
-        for part in self._parts:
-            part.require_nothing_new()
+        self._cells.require_nothing_new()
         before, changed, engine = self._now, self._dirty, self.engine
         slots = engine.store.pool.ledger.slots
         if before is None or changed is None:
@@ -96,7 +98,7 @@ class Memento:
                     entries[index] = self._once(read_slot(slots[index]))
         same_tree = before is not None and changed is not None and not changed.nodes
         self._now = saved = Saved(
-            cells=tuple(self._once(part.read()) for part in self._parts),
+            cells=self._read_cells(before),
             slots=tuple(entries),
             nodes=before.nodes if same_tree and before is not None else self._read_tree(before),
             lru=before.lru if same_tree and before is not None else tuple(engine.store.tree._lru),
@@ -112,6 +114,12 @@ class Memento:
     def _once(self, piece: Values) -> Values:
         """Return the same object for equal pieces: many states have most of theirs in common."""
         return self._known.setdefault(piece, piece)
+
+    def _read_cells(self, before: Saved | None) -> Values:
+        now = self._cells.read()
+        if before is None:
+            return now
+        return tuple([was if was == value else value for was, value in zip(before.cells, now, strict=True)])
 
     def _read_tree(self, before: Saved | None) -> tuple[Values, ...]:
         known = {} if before is None else {piece[0][NODE_ID]: piece for piece in before.nodes}
@@ -154,11 +162,12 @@ class Memento:
             self._write_tree(saved)
         tree.touched.clear()
         self._write_requests(saved, before, changed)
-        cells = before.cells if before is not None and changed is None else (None,) * len(self._parts)
-        for part, values, now in zip(self._parts, saved.cells, cells, strict=True):
-            if values is not now:
-                part.write(values)
-        if before is None or changed is not None or before.flight != saved.flight:
+        if before is None or changed is not None or before.cells is not saved.cells:
+            self._cells.write(saved.cells)
+        flight = self.engine.stepper.in_flight
+        if (flight or saved.flight) and (
+            before is None or changed is not None or before.flight != saved.flight
+        ):
             self._write_flight(saved)
         self._write_outside(saved)
         self._write_views(saved)
@@ -201,8 +210,8 @@ class Memento:
             name = values[0]
             request = objects.get(name)
             if request is None:
-                request = objects[name] = object.__new__(Request)
-            if known.get(name) is not values or name in dirty:
+                request = objects[name] = self._thaw.make(Request, values)
+            elif known.get(name) is not values or name in dirty:
                 self._thaw.fill(request, values)
             requests[name] = request
 
@@ -232,26 +241,27 @@ class Memento:
 
     def _write_views(self, saved: Saved) -> None:
         engine, views, snapshot = self.engine, self.engine._snapshotter, saved.snapshot
-        engine._snapshot, engine._changed = snapshot, Changed()
-        views._slots = {view.index: view for view in snapshot.slots}
-        if views._node_views is not snapshot.nodes:
+        engine._snapshot, engine._changed = snapshot, _NOTHING
+        views._slots = dict(enumerate(snapshot.slots))
+        if views._node_views is not snapshot.nodes or self._now is None:
             views._node_views = snapshot.nodes
             views._nodes = {view.id: view for view in snapshot.nodes}
-        views._node_holds.clear()
-        for node in snapshot.nodes:
-            if node.state is not None:
-                views._node_holds[node.state].add(node.id)
+            views._node_holds.clear()
+            for node in snapshot.nodes:
+                if node.state is not None:
+                    views._node_holds[node.state].add(node.id)
         views._views = {view.id: view for view in snapshot.requests}
         views._request_holds.clear()
         for request in snapshot.requests:
             for slot in request.slots:
                 views._request_holds[slot].add(request.id)
-        views._step_holds.clear()
-        for step in engine.stepper.in_flight:
-            for row in step.rows:
-                for copy in row.copies:
-                    if copy.dst not in row.request.track_slots:
-                        views._step_holds[copy.dst].add(str(step.number))
+        if views._step_holds or engine.stepper.in_flight:
+            views._step_holds.clear()
+            for step in engine.stepper.in_flight:
+                for row in step.rows:
+                    for copy in row.copies:
+                        if copy.dst not in row.request.track_slots:
+                            views._step_holds[copy.dst].add(str(step.number))
         views._free_list, views._lru = snapshot.free_slots, snapshot.lru
         views.touched_requests.clear()
         views._changed_slots.clear()

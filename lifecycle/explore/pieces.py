@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from operator import attrgetter
+from itertools import compress
+from operator import attrgetter, is_not
 from typing import Any, TypeVar
 
 from replaylife.lifecycle.explore.parts import Values
@@ -24,6 +25,14 @@ _ROW = attrgetter(*PlannedRow.__slots__)
 _WINDOW = attrgetter(*Window.__slots__)
 _PLACE = attrgetter(*StoredCheckpoint.__slots__)
 _COPY = attrgetter(*CopyInFlight.__slots__)
+_FIELDS: dict[type, tuple[tuple[str, ...], attrgetter[Any]]] = {
+    SlotLedger: (SlotLedger.__slots__, _SLOT),
+    Request: (Request.__slots__, _REQUEST),
+    PlannedRow: (PlannedRow.__slots__, _ROW),
+    Window: (Window.__slots__, _WINDOW),
+    StoredCheckpoint: (StoredCheckpoint.__slots__, _PLACE),
+    CopyInFlight: (CopyInFlight.__slots__, _COPY),
+}
 
 T = TypeVar("T")
 
@@ -113,14 +122,18 @@ class Thaw:
         self._nodes, self._requests = nodes, requests
 
     def fill(self, thing: T, values: Values) -> T:
-        """Set all fields of a slotted object; return it."""
-        for name, value in zip(type(thing).__slots__, values, strict=True):  # type: ignore[attr-defined]
+        """Set the fields of a slotted object that are not these values; return it."""
+        names, read = _FIELDS[type(thing)]
+        for name, value in compress(zip(names, values, strict=True), map(is_not, read(thing), values)):
             setattr(thing, name, value if type(value) in _AS_IT_IS else self._thawed(value))
         return thing
 
     def make(self, kind: type[T], values: Values) -> T:
         """Return a new object with these fields."""
-        return self.fill(object.__new__(kind), values)
+        thing = object.__new__(kind)
+        for name, value in zip(_FIELDS[kind][0], values, strict=True):
+            setattr(thing, name, value if type(value) in _AS_IT_IS else self._thawed(value))
+        return thing
 
     def _thawed(self, value: Any) -> Any:
         kind = type(value)
