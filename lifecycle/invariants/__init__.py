@@ -34,14 +34,17 @@ class Checker:
     def __init__(self, capabilities: Capabilities) -> None:
         kinds = INVARIANTS.values()
         self.invariants = [made for made in (kind() for kind in kinds) if made.applies_to(capabilities)]
+        self._asked = [(made.violations, made.only_after, made.judges) for made in self.invariants]
 
     def check(self, transition: Transition) -> tuple[Violation, ...]:
         """Return every violation of one transition."""
         found: list[Violation] = []
         happened = {type(event) for event in transition.events}
-        for invariant in self.invariants:
-            if not invariant.only_after or not happened.isdisjoint(invariant.only_after):
-                found += invariant.violations(transition)
+        for violations, only_after, judges in self._asked:
+            if only_after and happened.isdisjoint(only_after):
+                continue
+            if not judges or judges[0](transition) or any(pick(transition) for pick in judges[1:]):
+                found += violations(transition)
         return tuple(found)
 
 

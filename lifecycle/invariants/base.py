@@ -20,13 +20,15 @@ class Invariant(ABC):
     ``id`` is its name, ``claim`` one sentence; ``from_tensors`` marks those judged from measurements. Checks
     read snapshots and events only, so they hold for any engine. They look at the views that the action
     changed; with ``t.changed`` unset they look at all. A claim about events alone names in ``only_after``
-    those without which it cannot be broken, and need not be asked; empty: it is always asked.
+    those without which it cannot be broken, and need not be asked; one about some kinds of views names in
+    ``judges`` the functions that pick them, and is asked where one of them picks any. Empty: always asked.
     """
 
     id: ClassVar[str]
     claim: ClassVar[str]
     from_tensors: ClassVar[bool] = False
     only_after: ClassVar[frozenset[type]] = frozenset()
+    judges: ClassVar[tuple[Callable[[Transition], object], ...]] = ()
 
     def applies_to(self, capabilities: Capabilities) -> bool:  # noqa: ARG002
         """Whether an engine with these capabilities can be judged by this claim."""

@@ -106,6 +106,7 @@ class CowOnce(Invariant):
 
     id = "cow-once"
     claim = "each copy-on-write runs exactly once, before the request's first forward"
+    judges = (requests_of,)
 
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Check every request: at most one copy, and none left over once it has run tokens of its own."""

@@ -16,6 +16,7 @@ class CursorInRange(Invariant):
 
     id = "cursor-in-range"
     claim = "between steps write_pos is 0..L-1, the same on host and device, and 0 in every tree-owned slot"
+    judges = (slots_of,)
 
     def applies_to(self, capabilities: Capabilities) -> bool:
         """Only with ReplaySSM on there is a cursor."""
@@ -23,12 +24,14 @@ class CursorInRange(Invariant):
 
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Check the cursor of every slot."""
-        windows = {request.slot for request in t.after.requests if request.drafts}
+        length = t.after.ring_length or 1
         for slot in slots_of(t):
-            if slot.write_pos is None:
+            if slot.write_pos is None or slot.write_pos == 0 == slot.device_write_pos:
                 continue
-            room = 0 if slot.index in windows else 1  # an open window may fill the ring
-            upper = 0 if t.after.ring_length is None else t.after.ring_length - room
+            upper = length - 1
+            if slot.write_pos > upper:  # an open window may fill the ring
+                windows = {request.slot for request in t.after.requests if request.drafts}
+                upper += slot.index in windows
             if slot.device_write_pos != slot.write_pos:
                 yield self._explain(
                     t, slot.index, f"{slot.device_write_pos} on the device", f"{slot.write_pos}"
@@ -53,6 +56,7 @@ class CursorResetOnReuse(Invariant):
 
     id = "cursor-reset-on-reuse"
     claim = "a slot that leaves the free list has write_pos 0"
+    judges = (slots_of,)
 
     def applies_to(self, capabilities: Capabilities) -> bool:
         """Only with ReplaySSM on there is a cursor."""
@@ -60,12 +64,12 @@ class CursorResetOnReuse(Invariant):
 
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Check every slot that got an owner in this action, unless that owner has decoded since."""
-        was_free = set(t.before.free_slots)
-        decoded = {event.slot for event in t.events if isinstance(event, Decoded | Drafted)}
         for slot in slots_of(t):
-            passed_on = slot.index in was_free and t.before.slots[slot.index].owners != slot.owners
+            if not slot.write_pos or slot.index not in t.before.free_slots:
+                continue
+            passed_on = t.before.slots[slot.index].owners != slot.owners
             taken = passed_on and any(owner.kind != "free" for owner in slot.owners)
-            if taken and slot.write_pos and slot.index not in decoded:
+            if taken and slot.index not in _decoded(t):
                 yield self.broken(
                     f"slot {slot.index}",
                     f"write_pos {slot.write_pos}",
@@ -74,6 +78,10 @@ class CursorResetOnReuse(Invariant):
                     f"Its cursor still counts {slot.write_pos} records of an earlier owner.",
                     "Then the new owner's first read absorbs them.",
                 )
+
+
+def _decoded(t: Transition) -> set[int]:
+    return {event.slot for event in t.events if isinstance(event, Decoded | Drafted)}
 
 
 class CursorAdvancesOnce(Invariant):

@@ -12,7 +12,7 @@ from replaylife.lifecycle.invariants.base import (
     slot_view,
     tokens_between,
 )
-from replaylife.lifecycle.invariants.places import claims_of
+from replaylife.lifecycle.invariants.places import claims_of, places_of
 from replaylife.lifecycle.protocol import Capabilities
 from replaylife.lifecycle.snapshot import NodeView, RequestView, SlotView, Transition, Violation
 from replaylife.pool import Fold
@@ -25,6 +25,7 @@ class KeyMatchesState(Invariant):
 
     id = "key-matches-state"
     claim = "a node's key and the tokens folded into its temporal are the same sequence"
+    judges = (nodes_of, places_of)
 
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Check every node that carries a state."""
@@ -76,6 +77,7 @@ class ComponentsAgree(Invariant):
 
     id = "components-agree"
     claim = "temporal, conv and any side state of one checkpoint stand at the same position"
+    judges = (nodes_of, places_of)
 
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Check every node's state, and both windows of it."""
@@ -119,6 +121,7 @@ class LiveStateComplete(Invariant):
 
     id = "live-state-complete"
     claim = "checkpoint + ring of a running request is exactly its executed tokens, and conv is there too"
+    judges = (requests_of,)
 
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Check every request whose slot is filled."""
@@ -152,6 +155,7 @@ class RingOwned(Invariant):
 
     id = "ring-owned"
     claim = "each pending record was written by the slot's present owner for the position it stands for"
+    judges = (requests_of,)
 
     def applies_to(self, capabilities: Capabilities) -> bool:
         """Only with ReplaySSM on there is a ring."""

@@ -78,14 +78,16 @@ class CheckpointImmutable(Invariant):
 
     id = "checkpoint-immutable"
     claim = "a tree-owned slot does not change after it was published"
+    judges = (slots_of,)
 
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Check every changed slot that one node owned before and still does, without an eviction between."""
-        evicted = {slot for event in t.events if isinstance(event, Evicted) for slot in event.slots}
         for slot in slots_of(t):
-            was = None if slot.index in evicted else slot_view_before(t, slot.index)
             owner = slot.owners[0] if len(slot.owners) == 1 else None
-            if was is None or owner is None or owner.kind != "tree" or was.owners != slot.owners:
+            if owner is None or owner.kind != "tree":
+                continue
+            was = slot_view_before(t, slot.index)
+            if was is None or was.owners != slot.owners or slot.index in _evicted(t):
                 continue
             if _contents(was) != _contents(slot):
                 found = _difference(was, slot)
@@ -104,6 +106,7 @@ class CheckpointOnGrid(Invariant):
 
     id = "checkpoint-on-grid"
     claim = "checkpoint lengths are multiples of page and chunk grid, counted from token 0"
+    judges = (nodes_of,)
 
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Check the key of every state, where the strategy has a grid."""
@@ -127,6 +130,7 @@ class StampIsTrue(Invariant):
 
     id = "stamp-is-true"
     claim = "a stamped track slot holds exactly the tokens of its stamp, temporal and conv alike"
+    judges = (requests_of,)
 
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Check every stamp of every request."""
@@ -203,6 +207,10 @@ class PaddingInert(Invariant):
 def slot_view_before(t: Transition, index: int) -> SlotView | None:
     """Return the slot with this index before ``t``."""
     return t.before.slots[index] if index < len(t.before.slots) else None
+
+
+def _evicted(t: Transition) -> set[int]:
+    return {slot for event in t.events if isinstance(event, Evicted) for slot in event.slots}
 
 
 def _contents(slot: SlotView) -> tuple[object, ...]:

@@ -44,12 +44,34 @@ class SlotsConserved(Invariant):
 
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Check the free list, the number of slots and the number of key-value tokens."""
-        yield from self._free_list(t)
-        if t.after.host_free or t.after.peer_free:
+        after = t.after
+        tree, kv_in_tree = _in_tree(after.nodes)
+        held = [slot for request in after.requests for slot in request.slots]
+        held += [slot for step in after.in_flight for slot in step.copies]
+        held += [copy.dst for copy in after.copies if copy.kind == "load"]
+        if _wrong(after.free_slots, 1, len(after.slots)):
+            yield from self._free_list(t)
+        if after.host_free or after.peer_free:
             yield from self._places(t)
-        tree, kv_tokens = _in_tree(t.after.nodes)
-        yield from self._slots(t, tree)
-        yield from self._tokens(t, kv_tokens)
+        counted, total = len({0, *after.free_slots, *tree, *held}) - 1, len(after.slots) - 1
+        if counted != total:
+            yield self.broken(
+                "pool",
+                f"{counted} slots accounted for",
+                f"{total}",
+                f"After {t.action}: free {len(set(after.free_slots))}, tree {len(tree)}, requests and steps "
+                f"{len(set(held))}.",
+                f"Then {total - counted} of {total} slots are in nobody's hands.",
+            )
+        kv_held = sum([request.kv_tokens for request in after.requests])
+        if kv_in_tree + kv_held + after.kv_free != after.kv_capacity:
+            yield self.broken(
+                "key-value tokens",
+                f"{kv_in_tree} in the tree + {kv_held} in requests + {after.kv_free} free",
+                f"{after.kv_capacity}",
+                f"After step {t.step} ({t.action}) {kv_in_tree + kv_held + after.kv_free} tokens are "
+                "accounted for.",
+            )
 
     def _free_list(self, t: Transition) -> Iterable[Violation]:
         for slot, times in _wrong(t.after.free_slots, 1, len(t.after.slots)):
@@ -75,32 +97,6 @@ class SlotsConserved(Invariant):
                     "free list.",
                     "Then two checkpoints will be written to one place.",
                 )
-
-    def _slots(self, t: Transition, tree: frozenset[int]) -> Iterable[Violation]:
-        held = {slot for request in t.after.requests for slot in request.slots}
-        held.update(*(step.copies for step in t.after.in_flight))
-        held.update(copy.dst for copy in t.after.copies if copy.kind == "load")
-        total = len(t.after.slots) - 1
-        counted = len({0, *t.after.free_slots, *tree, *held}) - 1
-        if counted != total:
-            free = set(t.after.free_slots)
-            yield self.broken(
-                "pool",
-                f"{counted} slots accounted for",
-                f"{total}",
-                f"After {t.action}: free {len(free)}, tree {len(tree)}, requests and steps {len(held)}.",
-                f"Then {total - counted} of {total} slots are in nobody's hands.",
-            )
-
-    def _tokens(self, t: Transition, tree: int) -> Iterable[Violation]:
-        held = sum([request.kv_tokens for request in t.after.requests])
-        if tree + held + t.after.kv_free != t.after.kv_capacity:
-            yield self.broken(
-                "key-value tokens",
-                f"{tree} in the tree + {held} in requests + {t.after.kv_free} free",
-                f"{t.after.kv_capacity}",
-                f"After step {t.step} ({t.action}) {tree + held + t.after.kv_free} tokens are accounted for.",
-            )
 
 
 def _wrong(free: tuple[int, ...], first: int, end: int) -> Iterable[tuple[int, int]]:

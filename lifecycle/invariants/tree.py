@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 
 from replaylife.lifecycle.events import AdmissionRejected, Evicted, Matched, Published, PublishSkipped
 from replaylife.lifecycle.invariants.base import Invariant, nodes_of
@@ -76,8 +77,9 @@ class RecencyFollowsUse(Invariant):
 
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Check which recencies moved, and what was evicted."""
-        yield from self._moved(t)
-        yield from self._evicted(t)
+        if t.changed is None or t.changed.nodes:
+            yield from self._moved(t)
+            yield from self._evicted(t)
 
     def _moved(self, t: Transition) -> Iterable[Violation]:
         nodes = nodes_of(t)
@@ -208,16 +210,17 @@ def _lock_concerned(t: Transition) -> list[NodeView]:
     concerned = {node.id for node in nodes_of(t)}
     if t.before.copies != t.after.copies:
         concerned |= {copy.locked for copy in (*t.before.copies, *t.after.copies) if copy.locked is not None}
-    if t.changed is not None and t.changed.requests:
-        before = {request.id: request.locked for request in t.before.requests}
-        after = {request.id: request.locked for request in t.after.requests}
-        moved = [name for name in t.changed.requests if before.get(name) != after.get(name)]
-        parents = {node.id: node.parent for node in t.after.nodes} if moved else {}
-        for at in (held.get(name) for name in moved for held in (before, after)):
+    held = [dict(map(_HELD, snapshot.requests)) for snapshot in (t.before, t.after)]
+    if t.changed is not None and held[0] != held[1]:
+        parents = {node.id: node.parent for node in t.after.nodes}
+        for at in {node for _, node in held[0].items() ^ held[1].items()}:
             while at is not None and at not in concerned:
                 concerned.add(at)
                 at = parents.get(at)
     return [node for node in t.after.nodes if node.id in concerned] if concerned else []
+
+
+_HELD = attrgetter("id", "locked")
 
 
 def _used(t: Transition) -> Iterator[int]:
