@@ -11,23 +11,10 @@ from typing import NamedTuple
 
 from replaylife.lifecycle.engine import ReferenceEngine
 from replaylife.lifecycle.explore.parts import Cells, Values
-from replaylife.lifecycle.explore.pieces import (
-    NODE_FIELDS,
-    NODE_ID,
-    Thaw,
-    read_copy,
-    read_node,
-    read_place,
-    read_request,
-    read_slot,
-    read_step,
-)
-from replaylife.lifecycle.host_tier import CopyInFlight
-from replaylife.lifecycle.planned import PlannedRow, PlannedStep
+from replaylife.lifecycle.explore.pieces import NODE_ID, Pieces
 from replaylife.lifecycle.request import Request
 from replaylife.lifecycle.snapshot import Changed, Snapshot
 from replaylife.radix import Node
-
 
 _NOTHING = Changed()
 
@@ -64,7 +51,7 @@ class Memento:
         self._cells = Cells(engine)
         self._nodes: dict[int, Node] = {0: engine.store.tree.root}
         self._requests: dict[str, Request] = {}
-        self._thaw = Thaw(self._nodes, self._requests)
+        self._pieces = Pieces(self._nodes, self._requests)
         self._known: dict[Values, Values] = {}
         self._now: Saved | None = None
         self._dirty: Changed | None = None
@@ -90,12 +77,12 @@ class Memento:
         before, changed, engine = self._now, self._dirty, self.engine
         slots = engine.store.pool.ledger.slots
         if before is None or changed is None:
-            entries = list(map(read_slot, slots))
+            entries = list(map(self._pieces.slot.read, slots))
         else:
             entries = list(before.slots)
             for index in changed.slots:
                 if 0 <= index < len(entries):
-                    entries[index] = self._once(read_slot(slots[index]))
+                    entries[index] = self._once(self._pieces.slot.read(slots[index]))
         same_tree = before is not None and changed is not None and not changed.nodes
         self._now = saved = Saved(
             cells=self._read_cells(before),
@@ -104,7 +91,7 @@ class Memento:
             lru=before.lru if same_tree and before is not None else tuple(engine.store.tree._lru),
             hosts=before.hosts if same_tree and before is not None else tuple(engine.store.tree._hosts),
             requests=self._read_requests(before, changed),
-            flight=tuple(map(read_step, engine.stepper.in_flight)),
+            flight=tuple(map(self._pieces.step.read, engine.stepper.in_flight)),
             outside=self._read_outside(),
             snapshot=engine._snapshot,
         )
@@ -122,10 +109,10 @@ class Memento:
         return tuple([was if was == value else value for was, value in zip(before.cells, now, strict=True)])
 
     def _read_tree(self, before: Saved | None) -> tuple[Values, ...]:
-        known = {} if before is None else {piece[0][NODE_ID]: piece for piece in before.nodes}
+        known = {} if before is None else {piece[NODE_ID]: piece for piece in before.nodes}
         pieces = []
         for node in self.engine.store.tree._nodes.values():
-            piece = read_node(node)
+            piece = self._pieces.node.read(node)
             was = known.get(node.id)
             pieces.append(was if was == piece else self._once(piece))
         return tuple(pieces)
@@ -133,8 +120,9 @@ class Memento:
     def _read_requests(self, before: Saved | None, changed: Changed | None) -> tuple[Values, ...]:
         known = {} if before is None or changed is None else {piece[0]: piece for piece in before.requests}
         touched = () if changed is None else changed.requests
+        read = self._pieces.request.read
         return tuple(
-            known[name] if name in known and name not in touched else self._once(read_request(request))
+            known[name] if name in known and name not in touched else self._once(read(request))
             for name, request in self.engine.requests.items()
         )
 
@@ -144,8 +132,8 @@ class Memento:
         if tier.host is None and tier.peer is None:
             return ()
         pools = [places for places in (tier.host, tier.peer) if places is not None]
-        copies = tuple(map(read_copy, tier.copies.values()))
-        return (copies, *(tuple(map(read_place, pool.places)) for pool in pools))
+        copies = tuple(map(self._pieces.copy.read, tier.copies.values()))
+        return (copies, *(tuple(map(self._pieces.place.read, pool.places)) for pool in pools))
 
     # -- writing -------------------------------------------------------------------------------------
 
@@ -179,22 +167,18 @@ class Memento:
         dirty: frozenset[int] | tuple[()] = () if changed is None else changed.slots
         for index, values in enumerate(saved.slots):
             if values is not known[index] or index in dirty:
-                self._thaw.fill(entries[index], values)
+                self._pieces.slot.write(entries[index], values)
 
     def _write_tree(self, saved: Saved) -> None:
         tree, objects = self.engine.store.tree, self._nodes
         tree._nodes.clear()
-        for fields, _, _ in saved.nodes:
-            node = objects.get(fields[NODE_ID])
+        for piece in saved.nodes:
+            node = objects.get(piece[NODE_ID])
             if node is None:
-                node = objects[fields[NODE_ID]] = object.__new__(Node)
-            for name, value in zip(NODE_FIELDS, fields, strict=True):
-                setattr(node, name, value)
-            tree._nodes[node.id] = node
-        for fields, parent, children in saved.nodes:
-            node = objects[fields[NODE_ID]]
-            node.parent = None if parent is None else objects[parent]
-            node.children = {page: objects[child] for page, child in children}
+                node = objects[piece[NODE_ID]] = object.__new__(Node)
+            tree._nodes[piece[NODE_ID]] = node
+        for piece in saved.nodes:
+            self._pieces.node.write(objects[piece[NODE_ID]], piece)
         tree.root = objects[0]
         tree._lru.clear()
         tree._lru.update((node_id, objects[node_id]) for node_id in saved.lru)
@@ -210,20 +194,15 @@ class Memento:
             name = values[0]
             request = objects.get(name)
             if request is None:
-                request = objects[name] = self._thaw.make(Request, values)
+                request = objects[name] = self._pieces.request.make(values)
             elif known.get(name) is not values or name in dirty:
-                self._thaw.fill(request, values)
+                self._pieces.request.write(request, values)
             requests[name] = request
 
     def _write_flight(self, saved: Saved) -> None:
         flight = self.engine.stepper.in_flight
         flight.clear()
-        for values in saved.flight:
-            step = object.__new__(PlannedStep)
-            for name, value in zip(PlannedStep.__slots__, values, strict=True):
-                rows = name == "rows"
-                setattr(step, name, [self._thaw.make(PlannedRow, row) for row in value] if rows else value)
-            flight.append(step)
+        flight.extend(map(self._pieces.step.make, saved.flight))
 
     def _write_outside(self, saved: Saved) -> None:
         tier = self.engine.tier
@@ -232,11 +211,11 @@ class Memento:
         copies, *pools = saved.outside
         tier.copies.clear()
         for values in copies:
-            copy = self._thaw.make(CopyInFlight, values)
+            copy = self._pieces.copy.make(values)
             tier.copies[copy.of] = copy
         for places, kept in zip([p for p in (tier.host, tier.peer) if p is not None], pools, strict=True):
             for place, values in zip(places.places, kept, strict=True):
-                self._thaw.fill(place, values)
+                self._pieces.place.write(place, values)
             places.touched.clear()
 
     def _write_views(self, saved: Saved) -> None:

@@ -6,7 +6,6 @@ import inspect
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import is_dataclass
-from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
 from replaylife.lifecycle.engine import ReferenceEngine
@@ -56,35 +55,45 @@ class Part(NamedTuple):
 class Cells:
     """Simple attributes of all parts of an engine: numbers, texts, and containers of those.
 
-    All are read at once, which is much faster than one by one; ``parts`` are those found at the beginning.
+    All are read, and written back, by one function each, compiled from the ways to them: many times as fast
+    as one by one. ``parts`` are those found at the beginning.
     """
 
     def __init__(self, engine: ReferenceEngine) -> None:
         self.parts = tuple(_find_parts(engine))
-        cells = [(part, name) for part in self.parts for name in part.names]
-        filled = [(part, name) for part, name in cells if isinstance(getattr(part.object, name), _FILLED)]
-        plain = [cell for cell in cells if cell not in filled]
-        self._engine, self._plain = engine, [(part.object, name) for part, name in plain]
-        self._get = attrgetter(*(f"{part.path}{name}" for part, name in (*plain, *filled)))
+        self._engine = engine
         self._held = [vars(part.object) for part in self.parts if hasattr(part.object, "__dict__")]
         self._num_held = sum(map(len, self._held))
         self._at_first = [{name for name, _ in _attributes(part.object)} for part in self.parts]
+        reads, targets, writes = list[str](), list[str](), list[str]()
+        for part in self.parts:
+            for name in part.names:
+                value, way = getattr(part.object, name), f"it.{part.path}{name}"
+                filled, kept = isinstance(value, _FILLED), f"value_{len(reads)}"
+                now = f"tuple({way}.items())" if isinstance(value, dict) else f"tuple({way})"
+                reads.append(now if filled else way)
+                targets.append(kept if filled else way)
+                if filled:  # into the same container: others hold it, too
+                    add = "extend" if isinstance(value, list | deque) else "update"
+                    writes.append(f"    if ({kept} or {way}) and {kept} != {now}:")
+                    writes.append(f"        {way}.clear()\n        {way}.{add}({kept})")
+        source = [
+            f"def read(it):\n    return ({', '.join(reads)},)",
+            f"def write(it, values):\n    {', '.join(targets)}, = values",
+            *writes,
+        ]
+        made: dict[str, Any] = {}
+        exec("\n".join(source), made)
+        self._read, self._write = made["read"], made["write"]
 
     def read(self) -> Values:
         """Return the values, containers as tuples."""
-        values, size = self._get(self._engine), len(self._plain)
-        return (*values[:size], *[_emptied(inside) if inside else () for inside in values[size:]])
+        values: Values = self._read(self._engine)
+        return values
 
     def write(self, values: Values) -> None:
-        """Put values back where they differ, into the same containers: others hold them, too."""
-        now, size = self._get(self._engine), len(self._plain)
-        if now[:size] != values[:size]:
-            for (thing, name), value in zip(self._plain, values, strict=False):
-                setattr(thing, name, value)
-        for container, value in zip(now[size:], values[size:], strict=True):
-            if (container or value) and value != _emptied(container):
-                container.clear()
-                container.extend(value) if isinstance(container, list | deque) else container.update(value)
+        """Put values back, the contents of containers where they differ."""
+        self._write(self._engine, values)
 
     def require_nothing_new(self) -> None:
         """Raise ``TypeError`` where an attribute has appeared that no part knows of."""
@@ -101,10 +110,6 @@ class Cells:
                     f"{type(part.object).__name__}.{new[0]} appeared during the search; set it when the "
                     "engine is built, or annotate it in the class with a default"
                 )
-
-
-def _emptied(container: Any) -> Values:
-    return tuple(container.items() if isinstance(container, dict) else container)
 
 
 def _find_parts(engine: ReferenceEngine) -> Iterator[Part]:

@@ -1,151 +1,98 @@
-"""Slots, nodes, requests and steps as tuples, and what in them was a list, a dictionary or a node."""
+"""Slots, nodes, requests and steps as tuples: readers and writers, compiled from what the classes declare.
+
+A search reads and writes a few objects for every action that it tries. Going through names with ``getattr``
+takes most of its time, so each class gets a function that names its attributes in code.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import compress
-from operator import attrgetter, is_not
-from typing import Any, TypeVar
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from replaylife.lifecycle.explore.parts import Values
 from replaylife.lifecycle.host_tier import CopyInFlight
 from replaylife.lifecycle.planned import PlannedRow, PlannedStep, Window
 from replaylife.lifecycle.request import Request
-from replaylife.pool import Fold, StoredCheckpoint
+from replaylife.pool import StoredCheckpoint
 from replaylife.pool.ledger import SlotLedger
 from replaylife.radix import Node
 
-NODE_FIELDS = tuple(name for name in Node.__slots__ if name not in ("parent", "children"))
-NODE_ID = NODE_FIELDS.index("id")
-_SLOT = attrgetter(*SlotLedger.__slots__)
-_NODE = attrgetter(*NODE_FIELDS)
-_REQUEST = attrgetter(*Request.__slots__)
-_STEP = attrgetter(*PlannedStep.__slots__)
-_ROW = attrgetter(*PlannedRow.__slots__)
-_WINDOW = attrgetter(*Window.__slots__)
-_PLACE = attrgetter(*StoredCheckpoint.__slots__)
-_COPY = attrgetter(*CopyInFlight.__slots__)
-_FIELDS: dict[type, tuple[tuple[str, ...], attrgetter[Any]]] = {
-    SlotLedger: (SlotLedger.__slots__, _SLOT),
-    Request: (Request.__slots__, _REQUEST),
-    PlannedRow: (PlannedRow.__slots__, _ROW),
-    Window: (Window.__slots__, _WINDOW),
-    StoredCheckpoint: (StoredCheckpoint.__slots__, _PLACE),
-    CopyInFlight: (CopyInFlight.__slots__, _COPY),
+_NODE_HINTS = {"parent": "Node | None", "children": "dict[Tokens, Node]"}  # declared in its constructor
+NODE_ID = Node.__slots__.index("id")
+
+
+class _Form(NamedTuple):
+    """How an attribute is read into a tuple and written from it: ``{0}`` is the attribute, or its value."""
+
+    read: str
+    write: str
+
+
+_PLAIN = _Form("{0}", "{0}")
+_LIST = _Form("tuple({0})", "list({0})")
+_DICT = _Form("tuple({0}.items())", "dict({0})")
+_FORMS = {
+    "Node | None": _Form("None if {0} is None else {0}.id", "None if {0} is None else nodes[{0}]"),
+    "Request": _Form("{0}.id", "requests[{0}]"),
+    "Request | None": _Form("None if {0} is None else {0}.id", "None if {0} is None else requests[{0}]"),
+    "Window | None": _Form("None if {0} is None else window.read({0})", "{0} and window.make({0})"),
+    "list[PlannedRow]": _Form("tuple(map(row.read, {0}))", "list(map(row.make, {0}))"),
+    "dict[Tokens, Node]": _Form(
+        "tuple([(page, child.id) for page, child in {0}.items()])",
+        "{{page: nodes[child] for page, child in {0}}}",
+    ),
 }
-
-T = TypeVar("T")
-
-
-class WasList(tuple[Any, ...]):
-    """What was a list."""
-
-    __slots__ = ()
+"""By the annotation; others are kept as they are, lists and dictionaries as tuples."""
 
 
-class WasDict(tuple[Any, ...]):
-    """What was a dictionary, as pairs."""
+class Codec(NamedTuple):
+    """Reads an object of one class into a tuple, writes one, and makes one."""
 
-    __slots__ = ()
-
-
-class WasNode(int):
-    """What was a node: its id."""
-
-    __slots__ = ()
+    read: Callable[[Any], Values]
+    write: Callable[[Any, Values], None]
+    make: Callable[[Values], Any]
 
 
-class WasRequest(str):
-    """What was a request: its name."""
-
-    __slots__ = ()
-
-
-class WasWindow(tuple[Any, ...]):
-    """What was a verify window: its fields."""
-
-    __slots__ = ()
-
-
-def read_slot(entry: SlotLedger) -> Values:
-    """Return a ledger entry's fields."""
-    return tuple(map(_frozen, _SLOT(entry)))
-
-
-def read_place(place: StoredCheckpoint) -> Values:
-    """Return the fields of a checkpoint outside the pool."""
-    return _PLACE(place)
-
-
-def read_copy(copy: CopyInFlight) -> Values:
-    """Return the fields of a copy in flight."""
-    return tuple(map(_frozen, _COPY(copy)))
-
-
-def read_node(node: Node) -> Values:
-    """Return a node's fields, its parent's id, and (page, id) of its children."""
-    parent = None if node.parent is None else node.parent.id
-    return _NODE(node), parent, tuple((page, child.id) for page, child in node.children.items())
-
-
-def read_request(request: Request) -> Values:
-    """Return a request's fields."""
-    return tuple(map(_frozen, _REQUEST(request)))
-
-
-def read_step(step: PlannedStep) -> Values:
-    """Return a step's fields, its rows as tuples of theirs."""
-    return tuple(tuple(map(_read_row, value)) if type(value) is list else value for value in _STEP(step))
-
-
-def _read_row(row: PlannedRow) -> Values:
-    return tuple(map(_frozen, _ROW(row)))
-
-
-def _frozen(value: Any) -> Any:
-    kind = type(value)
-    if kind is list:
-        return WasList(value)
-    if kind is dict:
-        return WasDict(value.items())
-    if kind is Node:
-        return WasNode(value.id)
-    if kind is Request:
-        return WasRequest(value.id)
-    return WasWindow(_WINDOW(value)) if kind is Window else value
-
-
-class Thaw:
-    """Turns what was read back into lists, dictionaries and objects; nodes and requests are looked up."""
+class Pieces:
+    """The codecs of one engine's objects; nodes and requests are kept by id and name, and looked up here."""
 
     def __init__(self, nodes: Mapping[int, Node], requests: Mapping[str, Request]) -> None:
-        self._nodes, self._requests = nodes, requests
-
-    def fill(self, thing: T, values: Values) -> T:
-        """Set the fields of a slotted object that are not these values; return it."""
-        names, read = _FIELDS[type(thing)]
-        for name, value in compress(zip(names, values, strict=True), map(is_not, read(thing), values)):
-            setattr(thing, name, value if type(value) in _AS_IT_IS else self._thawed(value))
-        return thing
-
-    def make(self, kind: type[T], values: Values) -> T:
-        """Return a new object with these fields."""
-        thing = object.__new__(kind)
-        for name, value in zip(_FIELDS[kind][0], values, strict=True):
-            setattr(thing, name, value if type(value) in _AS_IT_IS else self._thawed(value))
-        return thing
-
-    def _thawed(self, value: Any) -> Any:
-        kind = type(value)
-        if kind is WasList:
-            return list(value)
-        if kind is WasDict:
-            return dict(value)
-        if kind is WasNode:
-            return self._nodes[value]
-        if kind is WasRequest:
-            return self._requests[value]
-        return self.make(Window, value) if kind is WasWindow else value
+        names: dict[str, Any] = {"nodes": nodes, "requests": requests}
+        self.slot, self.request = _codec(SlotLedger, names), _codec(Request, names)
+        self.node = _codec(Node, names, _NODE_HINTS)
+        names["window"] = _codec(Window, names)
+        names["row"] = _codec(PlannedRow, names)
+        self.step = _codec(PlannedStep, names)
+        self.place, self.copy = _codec(StoredCheckpoint, names), _codec(CopyInFlight, names)
 
 
-_AS_IT_IS = frozenset({int, str, bool, type(None), Fold, tuple})
+def _codec(kind: Any, names: Mapping[str, Any], hints: Mapping[str, str] | None = None) -> Codec:
+    """Compile the codec of a slotted class, whose forms may use ``names``."""
+    slots: tuple[str, ...] = kind.__slots__
+    declared = {**inspect.get_annotations(kind), **(hints or {})}
+    forms = [_form(str(declared.get(name, ""))) for name in slots]
+    reads = [form.read.format(f"it.{name}") for name, form in zip(slots, forms, strict=True)]
+    targets = [
+        f"it.{name}" if form is _PLAIN else f"new_{name}" for name, form in zip(slots, forms, strict=True)
+    ]
+    writes = [
+        f"    it.{name} = {form.write.format(f'new_{name}')}"
+        for name, form in zip(slots, forms, strict=True)
+        if form is not _PLAIN
+    ]
+    source = [
+        f"def read(it):\n    return ({', '.join(reads)},)",
+        f"def write(it, values):\n    {', '.join(targets)}, = values",
+        *writes,
+        "def make(values):\n    it = new(kind)\n    write(it, values)\n    return it",
+    ]
+    made: dict[str, Any] = {**names, "kind": kind, "new": object.__new__}
+    exec("\n".join(source), made)
+    return Codec(made["read"], made["write"], made["make"])
+
+
+def _form(hint: str) -> _Form:
+    if hint in _FORMS:
+        return _FORMS[hint]
+    return _LIST if hint.startswith("list[") else _DICT if hint.startswith("dict[") else _PLAIN
