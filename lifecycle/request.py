@@ -110,4 +110,4 @@ class Request:
     @property
     def slots(self) -> tuple[int, ...]:
         """Every slot that the request owns, its own first."""
-        return (*(() if self.slot is None else (self.slot,)), *self.track_slots)
+        return tuple(self.track_slots) if self.slot is None else (self.slot, *self.track_slots)

@@ -101,7 +101,7 @@ class RequestView:
     @property
     def slots(self) -> tuple[int, ...]:
         """Every slot that the request owns, its live one first."""
-        return (*(() if self.slot is None else (self.slot,)), *self.track_slots)
+        return self.track_slots if self.slot is None else (self.slot, *self.track_slots)
 
 
 @plain

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 
 from replaylife.lifecycle.host_tier import HostTier
 from replaylife.lifecycle.planned import PlannedStep
@@ -32,15 +33,21 @@ class Snapshotter:
         grid: int | None,
         tier: HostTier,
     ) -> None:
-        self._store, self._requests, self._in_flight, self._grid = store, requests, in_flight, grid
+        self._store, self._requests, self._in_flight = store, requests, in_flight
         self._tier, self._outside = tier, OutsideViews(tier)
+        self._constant = {
+            "kv_capacity": store.kv.capacity,
+            "ring_length": store.pool.shape.ring_length,
+            "track_point": store.cache.track_point,
+            "grid": grid,
+        }
         self._slots: dict[int, SlotView] = {}
         self._nodes: dict[int, NodeView] = {}
         self._node_views: tuple[NodeView, ...] = ()
         self._views: dict[str, RequestView] = {}
         self._node_holds: defaultdict[int, set[int]] = defaultdict(set)
         self._request_holds: defaultdict[int, set[str]] = defaultdict(set)
-        self._step_holds: defaultdict[int, set[str]] = defaultdict(set)
+        self._step_holds: dict[int, set[str]] = {}
         self._load_holds: dict[int, str] = {}
         self._free_list: tuple[int, ...] = ()
         self._lru: tuple[int, ...] = ()
@@ -58,32 +65,24 @@ class Snapshotter:
             nodes=self._node_views,
             requests=tuple(self._views.values()),
             free_slots=self._free_list,
-            kv_capacity=self._store.kv.capacity,
             kv_free=self._store.kv.num_free,
-            ring_length=self._store.pool.shape.ring_length,
-            track_point=self._store.cache.track_point,
-            grid=self._grid,
             lru=self._lru,
             in_flight=tuple([_view_step(step) for step in self._in_flight]),
+            **self._constant,
             **self._outside.take(),
         )
         return snapshot, Changed(slots, nodes, requests)
 
     def _refresh_flight(self) -> None:
         """Slots that a step in flight has taken for a checkpoint, and that no request owns."""
-        if not (self._in_flight or self._tier.copies or self._step_holds or self._load_holds):
-            return
-        holds: defaultdict[int, set[str]] = defaultdict(set)
-        for step in self._in_flight:
-            for row in step.rows:
-                for copy in row.copies:
-                    if copy.dst not in row.request.track_slots:
-                        holds[copy.dst].add(str(step.number))
-        loads = {copy.dst: of for of, copy in self._tier.copies.items() if copy.kind == "load"}
-        self._changed_slots |= loads.keys() ^ self._load_holds.keys()
-        self._load_holds = loads
-        self._changed_slots |= holds.keys() ^ self._step_holds.keys()
-        self._step_holds = holds
+        if self._tier.copies or self._load_holds:
+            loads = {copy.dst: of for of, copy in self._tier.copies.items() if copy.kind == "load"}
+            self._changed_slots |= loads.keys() ^ self._load_holds.keys()
+            self._load_holds = loads
+        if self._in_flight or self._step_holds:
+            holds = held_by_steps(self._in_flight)
+            self._changed_slots |= holds.keys() ^ self._step_holds.keys()
+            self._step_holds = holds
 
     def _refresh_nodes(self) -> frozenset[int]:
         tree = self._store.tree
@@ -204,14 +203,28 @@ class Snapshotter:
         if num_free:
             owners += [_FREE] * num_free
         if nodes := self._node_holds.get(index):
-            owners += [Owner("tree", str(node)) for node in sorted(nodes)]
+            owners += [_owner("tree", str(node)) for node in sorted(nodes)]
         if requests := self._request_holds.get(index):
-            owners += [Owner("request", name) for name in sorted(requests)]
+            owners += [_owner("request", name) for name in sorted(requests)]
         if steps := self._step_holds.get(index):
-            owners += [Owner("step", number) for number in sorted(steps)]
+            owners += [_owner("step", number) for number in sorted(steps)]
         if index in self._load_holds:
-            owners.append(Owner("copy", self._load_holds[index]))
+            owners.append(_owner("copy", self._load_holds[index]))
         return tuple(owners)
+
+
+_owner = lru_cache(maxsize=1024)(Owner)  # the same few over and over
+
+
+def held_by_steps(in_flight: Iterable[PlannedStep]) -> dict[int, set[str]]:
+    """Return which steps have taken which slots for a checkpoint, those aside that a request owns."""
+    holds: dict[int, set[str]] = {}
+    for step in in_flight:
+        for row in step.rows:
+            for copy in row.copies:
+                if copy.dst not in row.request.track_slots:
+                    holds.setdefault(copy.dst, set()).add(str(step.number))
+    return holds
 
 
 def _view_request(request: Request) -> RequestView:

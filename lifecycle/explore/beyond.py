@@ -35,7 +35,7 @@ class Extras:
 
     def read(self) -> tuple[str, ...]:
         """Return their values, as text."""
-        return tuple(repr(getattr(part, name)) for part, name in self._those)
+        return tuple([repr(getattr(part, name)) for part, name in self._those])
 
 
 def outside(world: World, keys: dict[int, tuple[int, ...]]) -> tuple[Any, ...]:

@@ -133,12 +133,14 @@ class Reduced:
     def __init__(self, world: World) -> None:
         self.world, self._extras = world, Extras(world)
         self._labels = world.lineage._labels
+        self._snap = world.snapshot
         self._odd: list[Any] = []
         self._steps: dict[int | None, int] = {}
 
     def __call__(self) -> bytes:
         """Return the fingerprint of the present state."""
-        world, snap = self.world, self.world.snapshot
+        world = self.world
+        snap = self._snap = world.snapshot
         self._odd = []
         flight = snap.in_flight
         self._steps = (
@@ -184,8 +186,8 @@ class Reduced:
         """The kind of a sequence in the hands of a conversation; odd where it is another's."""
         if fold is None:
             return 0
-        kind, owner = self._label(fold)
-        if owner not in (index, -1):
+        kind, owner = self._labels.get(fold) or self._label(fold)
+        if owner != index and owner != -1:
             self._odd.append((index, kind, owner))
         return kind
 
@@ -211,7 +213,8 @@ class Reduced:
         name = who.request(turn)
         request = world.engine.requests.get(name)
         store = world.engine.store
-        left = store.retracted.get(name, 0), self._slot_ref(store.rejected.get(name), index)
+        rejected = store.rejected.get(name)
+        left = store.retracted.get(name, 0), 0 if rejected is None else self._slot_ref(rejected, index)
         said = 0 if status in (OVER, RUNNING) else self._whole(index, tokens)
         running = () if request is None else self._request(index, request, ranks)
         return dumps((who.template, status, turn, away, said, left, running, places), _VERSION)
@@ -220,17 +223,15 @@ class Reduced:
         who, bounds = self.world.people[index], self.world.cast[index].bounds
         return self.world.lineage.label_of(who, tokens, bounds).kind
 
-    def _slot_ref(self, slot: int | None, index: int) -> Any:
+    def _slot_ref(self, slot: int, index: int) -> Any:
         """Name a slot by what it is: a node's by the node, a conversation's own, else by its number."""
-        if slot is None:
-            return 0
-        view = self.world.snapshot.slots[slot]
+        view = self._snap.slots[slot]
         kinds = [(owner.kind, owner.id) for owner in view.owners]
         self._odd.append((index, slot, kinds))
         return -1
 
     def _request(self, index: int, request: Request, ranks: dict[int | None, int]) -> tuple[Any, ...]:
-        snap, cow = self.world.snapshot, request.pending_cow
+        snap, cow = self._snap, request.pending_cow
         executed = (
             {
                 c.dst
@@ -247,11 +248,12 @@ class Reduced:
             source = next((ranks[n.id] for n in snap.nodes if n.state == cow.src), None)
             source = self._slot_ref(cow.src, index) if source is None else source
         held = () if request.slot is None else self._live(index, request, snap.slots[request.slot])
-        tracks = tuple(
-            (self._of(request.stamps.get(slot), index), request.marks.count(slot),
-             self._contents(index, snap.slots[slot]) if slot in request.stamps or slot in executed else 0)
-            for slot in request.track_slots
-        )  # fmt: skip
+        tracks = []
+        for slot in request.track_slots:
+            stamp = request.stamps.get(slot)
+            filled = stamp is not None or slot in executed
+            contents = self._contents(index, snap.slots[slot]) if filled else 0
+            tracks.append((self._of(stamp, index), request.marks.count(slot), contents))
         locked = 0 if request.locked is None else ranks.get(request.locked.id, -1)
         steps = self._rows(index, request, executed) if self._steps or snap.in_flight else ()
         return (
@@ -265,7 +267,7 @@ class Reduced:
         """A running request's own slot: nothing but the cursor while a copy is still to fill it."""
         if request.pending_cow is not None:
             return (slot.write_pos,)
-        ring = []
+        ring: list[int] = []
         for record in slot.ring:
             if record is None or record.request != request.id:
                 self._odd.append((index, tuple(record or ())))
@@ -274,12 +276,10 @@ class Reduced:
         return (*self._contents(index, slot), slot.write_pos, tuple(ring))
 
     def _contents(self, index: int, slot: SlotView) -> tuple[int, ...]:
-        return (
-            self._of(slot.temporal, index),
-            self._of(slot.conv, index),
-            self._of(slot.conv_checkpoint, index),
-            self._steps.get(slot.written, 0),
-        )
+        of = self._of
+        temporal = of(slot.temporal, index)
+        conv = temporal if slot.conv == slot.temporal else of(slot.conv, index)
+        return temporal, conv, of(slot.conv_checkpoint, index), self._steps.get(slot.written, 0)
 
     def _rows(self, index: int, request: Request, executed: Any) -> tuple[Any, ...]:
         """The request's rows in the steps in flight, with the checkpoints that they leave."""
@@ -291,7 +291,7 @@ class Reduced:
                 copies = []
                 for copy in row.copies:
                     own = request.track_slots.index(copy.dst) + 1 if copy.dst in request.track_slots else 0
-                    view = self.world.snapshot.slots[copy.dst]
+                    view = self._snap.slots[copy.dst]
                     written = self._contents(index, view) if copy.dst in executed and not own else ()
                     copies.append((copy.length, own, written))
                 window = window_of(row.window)

@@ -62,8 +62,9 @@ def _resume(world: World) -> Options:
         yield Option(Resume(name), Admit(name, tokens))
 
 
-def _waiting(world: World) -> Iterator[RequestView]:
-    return (v for v in world.snapshot.requests if v.scheduled < v.prompt_len and v.phase != "closing")
+def _waiting(world: World) -> list[RequestView]:
+    views = world.snapshot.requests
+    return [v for v in views if v.scheduled < v.prompt_len and v.phase != "closing"]
 
 
 def _decoding(world: World) -> list[RequestView]:

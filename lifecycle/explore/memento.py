@@ -7,13 +7,15 @@ objects of this package are found by walking from the engine, so that a part add
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from replaylife.lifecycle.engine import ReferenceEngine
 from replaylife.lifecycle.explore.parts import Cells, Values
 from replaylife.lifecycle.explore.pieces import NODE_ID, Pieces
 from replaylife.lifecycle.request import Request
-from replaylife.lifecycle.snapshot import Changed, Snapshot
+from replaylife.lifecycle.snapshot import Changed, RequestView, Snapshot
+from replaylife.lifecycle.snapshotter import held_by_steps
 from replaylife.radix import Node
 
 _NOTHING = Changed()
@@ -229,22 +231,21 @@ class Memento:
             for node in snapshot.nodes:
                 if node.state is not None:
                     views._node_holds[node.state].add(node.id)
-        views._views = {view.id: view for view in snapshot.requests}
-        views._request_holds.clear()
-        for request in snapshot.requests:
-            for slot in request.slots:
-                views._request_holds[slot].add(request.id)
-        if views._step_holds or engine.stepper.in_flight:
-            views._step_holds.clear()
-            for step in engine.stepper.in_flight:
-                for row in step.rows:
-                    for copy in row.copies:
-                        if copy.dst not in row.request.track_slots:
-                            views._step_holds[copy.dst].add(str(step.number))
+        now, views._views = views._views, {view.id: view for view in snapshot.requests}
+        if self._now is None or _holders(now.values()) != _holders(snapshot.requests):
+            views._request_holds.clear()
+            for request in snapshot.requests:
+                for slot in request.slots:
+                    views._request_holds[slot].add(request.id)
+        views._step_holds = held_by_steps(engine.stepper.in_flight)
         views._free_list, views._lru = snapshot.free_slots, snapshot.lru
         views.touched_requests.clear()
         views._changed_slots.clear()
         engine.store.pool.touched.clear()
+
+
+def _holders(views: Iterable[RequestView]) -> list[tuple[str, int | None, tuple[int, ...]]]:
+    return [(view.id, view.slot, view.track_slots) for view in views]
 
 
 def _both(one: Changed, other: Changed) -> Changed:

@@ -29,6 +29,6 @@ def as_it_is(action: Action) -> Option:
     return Option(action, action)  # type: ignore[arg-type]
 
 
-def ready(world: World) -> Iterator[RequestView]:
-    """Yield the requests whose whole prompt the host has seen prefilled."""
-    return (v for v in world.snapshot.requests if v.committed >= v.prompt_len and v.phase != "closing")
+def ready(world: World) -> list[RequestView]:
+    """Return the requests whose whole prompt the host has seen prefilled."""
+    return [v for v in world.snapshot.requests if v.committed >= v.prompt_len and v.phase != "closing"]

@@ -241,8 +241,7 @@ class Search:
                 self._undo(mark, size, following)
         if not well:
             return self._expand_all(batch, following)
-        for transition in unchecked:
-            self.found.situations.update(situations_of(transition))
+        self._count_situations(unchecked)
         for edge in self._edges:
             self._tell(edge)
         self._edges.clear()
@@ -308,8 +307,14 @@ class Search:
         if self._unchecked is not None:
             self._unchecked.append(transition)
             return ()
-        self.found.situations.update(situations_of(transition))
+        self._count_situations([transition])
         return self._checker.check(transition)
+
+    def _count_situations(self, transitions: list[Transition]) -> None:
+        counts = self.found.situations
+        for transition in transitions:
+            for name in situations_of(transition):
+                counts[name] += 1
 
     def _count(self, kind: str) -> None:
         self.found.transitions += 1

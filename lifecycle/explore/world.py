@@ -83,22 +83,20 @@ class World:
         """The tokens that a turn (from 0) adds."""
         return self._added[who.index, turn]
 
-    def idle(self) -> Iterator[tuple[Conversation, Progress]]:
+    def idle(self) -> list[tuple[Conversation, Progress]]:
         """Conversations between two turns, or before the first."""
-        return ((w, p) for w, p in zip(self.people, self.cast, strict=True) if p.status == IDLE)
+        return self._those(IDLE)
 
-    def rejected(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+    def rejected(self) -> list[tuple[str, tuple[int, ...]]]:
         """Requests whose first admission was rejected, with their tokens."""
-        return self._those(REJECTED)
+        return [(who.request(progress.turn), progress.tokens) for who, progress in self._those(REJECTED)]
 
-    def retracted(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+    def retracted(self) -> list[tuple[str, tuple[int, ...]]]:
         """Requests whose memory was taken away, with their tokens."""
-        return self._those(RETRACTED)
+        return [(who.request(progress.turn), progress.tokens) for who, progress in self._those(RETRACTED)]
 
-    def _those(self, status: int) -> Iterator[tuple[str, tuple[int, ...]]]:
-        for who, progress in zip(self.people, self.cast, strict=True):
-            if progress.status == status:
-                yield who.request(progress.turn), progress.tokens
+    def _those(self, status: int) -> list[tuple[Conversation, Progress]]:
+        return [(who, p) for who, p in zip(self.people, self.cast, strict=True) if p.status == status]
 
     def may_decode(self, view: RequestView, tokens: int = 1) -> bool:
         """Whether the turn has so many decode steps left."""
@@ -145,17 +143,16 @@ class World:
 
     def _listen(self, t: Transition) -> None:
         """Take note of who has come and gone."""
-        match t.action:
-            case Admit():
-                self._admitted(t.action, any(isinstance(event, AdmissionRejected) for event in t.events))
-            case EndSession(name):
-                self._set(self._who[name], Progress(OVER))
+        action = t.action
+        if isinstance(action, Admit):
+            self._admitted(action, any(isinstance(event, AdmissionRejected) for event in t.events))
+        elif isinstance(action, EndSession):
+            self._set(self._who[action.request], Progress(OVER))
         for event in t.events:
-            match event:
-                case Finished() | Released():
-                    self._ended(event)
-                case Cancelled(name):
-                    self._set(self._who[name], Progress(OVER))
+            if isinstance(event, Finished | Released):
+                self._ended(event)
+            elif isinstance(event, Cancelled):
+                self._set(self._who[event.request], Progress(OVER))
 
     def _admitted(self, action: Admit, rejected: bool) -> None:
         who = self._who[action.request]

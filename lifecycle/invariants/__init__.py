@@ -43,8 +43,13 @@ class Checker:
         for violations, only_after, judges in self._asked:
             if only_after and happened.isdisjoint(only_after):
                 continue
-            if not judges or judges[0](transition) or any(pick(transition) for pick in judges[1:]):
-                found += violations(transition)
+            for pick in judges:
+                if pick(transition):
+                    break
+            else:
+                if judges:
+                    continue
+            found += violations(transition)
         return tuple(found)
 
 

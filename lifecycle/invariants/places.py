@@ -26,9 +26,9 @@ class Claim(NamedTuple):
 
 def places_of(t: Transition) -> list[tuple[str, PlaceView]]:
     """Return every place to look at, named as the subject of a violation: all, unless nothing has changed."""
+    if not (t.after.host_places or t.after.peer_places):  # most engines
+        return []
     before, after, named = t.before, t.after, list[tuple[str, PlaceView]]()
-    if not (after.host_places or after.peer_places):  # most engines
-        return named
     if t.changed is None or after.host_places is not before.host_places:
         named += [(f"host place {place.index}", place) for place in after.host_places]
     if t.changed is None or after.peer_places is not before.peer_places:

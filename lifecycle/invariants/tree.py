@@ -135,16 +135,15 @@ class TreeWellFormed(Invariant):
 
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Check shape, LRU list and the key of every state."""
-        if nodes_of(t):
-            yield from self._shape(t)
-            yield from self._keys(t)
         if t.changed is None or t.changed.nodes or t.after.lru is not t.before.lru:
+            yield from self._shape(t)
             yield from self._lru(t)
+            yield from self._keys(t)
 
     def _shape(self, t: Transition) -> Iterable[Violation]:
         nodes = nodes_of(t)
         alone = len({(node.parent, node.first_page) for node in t.after.nodes}) == len(t.after.nodes)
-        if alone and min(node.kv_tokens for node in nodes) > 0:
+        if alone and all(node.kv_tokens > 0 for node in nodes):
             return
         firsts = Counter((node.parent, node.first_page) for node in t.after.nodes)
         for node in nodes:
