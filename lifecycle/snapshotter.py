@@ -12,7 +12,7 @@ from replaylife.lifecycle.request import Request
 from replaylife.lifecycle.snapshot import Changed, NodeView, Owner, RequestView, SlotView, Snapshot, StepView
 from replaylife.lifecycle.snapshot_places import OutsideViews
 from replaylife.lifecycle.store import StateStore
-from replaylife.pool import EMPTY, Fold
+from replaylife.pool import EMPTY
 from replaylife.radix import Node
 
 _RESERVED, _FREE = Owner("reserved"), Owner("free")
@@ -95,11 +95,18 @@ class Snapshotter:
                 self._node_holds[old.state].discard(node_id)
                 self._changed_slots.add(old.state)
         if all(map(self._stays, touched)):
-            again = [(i, tree.find(i)) for i in sorted(touched, key=lambda i: self._nodes[i].key.length)]
-            self._view_nodes(((i, node) for i, node in again if node is not None), touched, self._nodes)
+            for node_id in sorted(touched, key=lambda i: self._nodes[i].key.length):
+                node = tree.find(node_id)
+                if node is not None:
+                    self._keep_node(self._view_node(node, self._nodes), self._nodes)
         else:
             ordered: dict[int, NodeView] = {}
-            self._view_nodes(((node.id, node) for node in tree.nodes()), touched, ordered)
+            for node in tree.nodes():
+                known = None if node.id in touched else self._nodes.get(node.id)
+                if known is not None:
+                    ordered[node.id] = known
+                else:
+                    self._keep_node(self._view_node(node, ordered), ordered)
             self._nodes = ordered
         self._node_views = tuple(self._nodes.values())
         self._lru = tuple([node.id for node in tree.lru_states()])
@@ -112,16 +119,11 @@ class Snapshotter:
             return False
         return (old.parent or 0) == node.parent.id
 
-    def _view_nodes(
-        self, nodes: Iterable[tuple[int, Node]], touched: set[int], into: dict[int, NodeView]
-    ) -> None:
-        """View the touched ones of ``nodes``, parents first, and keep the views of the others."""
-        for node_id, node in nodes:
-            known = None if node_id in touched else self._nodes.get(node_id)
-            view = into[node_id] = known or self._view_node(node, into)
-            if known is None and view.state is not None:
-                self._node_holds[view.state].add(node_id)
-                self._changed_slots.add(view.state)
+    def _keep_node(self, view: NodeView, into: dict[int, NodeView]) -> None:
+        into[view.id] = view
+        if view.state is not None:
+            self._node_holds[view.state].add(view.id)
+            self._changed_slots.add(view.state)
 
     def _view_node(self, node: Node, above: Mapping[int, NodeView]) -> NodeView:
         parent = node.parent
@@ -186,22 +188,20 @@ class Snapshotter:
         entry = pool.ledger.slots[index]
         host = None if pool.write_pos is None else pool.write_pos[index]
         return SlotView(
-            index=index,
-            owners=self._owners(index, num_free),
-            temporal=entry.temporal,
-            conv=entry.conv,
-            conv_checkpoint=entry.conv_checkpoint,
-            ring=tuple(entry.ring[: host or 0]),
-            write_pos=host,
-            device_write_pos=device_cursor if pool.tensors is not None else host,
-            written=entry.written,
+            index,
+            self._owners(index, num_free),
+            entry.temporal,
+            entry.conv,
+            entry.conv_checkpoint,
+            tuple(entry.ring[:host]) if host else (),
+            host,
+            device_cursor if pool.tensors is not None else host,
+            entry.written,
         )
 
     def _owners(self, index: int, num_free: int) -> tuple[Owner, ...]:
         """Return who says that it owns a slot; it may be ``num_free`` times on the free list."""
-        owners = [_RESERVED] if index == 0 else []
-        if num_free:
-            owners += [_FREE] * num_free
+        owners = [_FREE] * num_free if index else [_RESERVED, *[_FREE] * num_free]
         if nodes := self._node_holds.get(index):
             owners += [_owner("tree", str(node)) for node in sorted(nodes)]
         if requests := self._request_holds.get(index):
@@ -228,24 +228,23 @@ def held_by_steps(in_flight: Iterable[PlannedStep]) -> dict[int, set[str]]:
 
 
 def _view_request(request: Request) -> RequestView:
-    absorbed: Fold = request.absorbed
     return RequestView(
-        id=request.id,
-        phase=request.phase,
-        prompt_len=request.prompt_len,
-        scheduled=request.scheduled,
-        executed=request.executed,
-        committed=request.committed,
-        tokens=absorbed,
-        cached=request.cached,
-        slot=request.slot,
-        track_slots=tuple(request.track_slots),
-        stamps=tuple(request.stamps.items()),
-        locked=None if request.locked is None else request.locked.id,
-        kv_tokens=request.kv_tokens,
-        pending_cow=request.pending_cow,
-        copies=request.copies,
-        drafts=request.drafts,
+        request.id,
+        request.phase,
+        request.prompt_len,
+        request.scheduled,
+        request.executed,
+        request.committed,
+        request.absorbed,
+        request.cached,
+        request.slot,
+        tuple(request.track_slots),
+        tuple(request.stamps.items()),
+        None if request.locked is None else request.locked.id,
+        request.kv_tokens,
+        request.pending_cow,
+        request.copies,
+        request.drafts,
     )
 
 

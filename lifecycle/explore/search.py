@@ -273,7 +273,7 @@ class Search:
         """Take every action that is possible in one state."""
         world, found = self.world, self.found
         world.load(place)
-        for kind, option in list(world.options()):
+        for kind, option in world.options():
             world.load(place)
             try:
                 transition = world.apply(kind, option.action, found.depth + 1)
@@ -327,7 +327,8 @@ class Search:
             target = self._seen[key] = self.found.add(number, option.move)
             self._arrived.append(key)
             following.append((target, self.world.save()))
-        self._tell(Edge(number, target, kind, option.move))
+        if self._edge is not None:
+            self._tell(Edge(number, target, kind, option.move))
 
     def _trouble(self, trouble: Trouble) -> None:
         self.found.troubles.append(trouble)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from replaylife.lifecycle.actions import Action, Admit, EndSession
@@ -25,7 +24,7 @@ from replaylife.lifecycle.explore.options import Option
 from replaylife.lifecycle.explore.schema import Scope
 from replaylife.lifecycle.factory import EngineFactory
 from replaylife.lifecycle.protocol import ActionRefused, transit
-from replaylife.lifecycle.snapshot import RequestView, Snapshot, Transition
+from replaylife.lifecycle.snapshot import RequestView, Transition
 
 ENDS = frozenset({"finish", "abort", "retract", "commit", "arrive"})
 """Kinds of actions in which a request may end."""
@@ -41,6 +40,8 @@ class Place(NamedTuple):
 
 class World:
     """An engine and its conversations, at one state after another.
+
+    ``snapshot`` is the engine's present state.
 
     :meth:`options` says what may be possible, :meth:`apply` does it, :meth:`save` and :meth:`load` go back.
     """
@@ -67,13 +68,9 @@ class World:
             for turn in range(len(w.turns))
         }
         self._tokens_before: dict[str, tuple[int, ...]] = {}
+        self.snapshot = self.engine.snapshot()
 
     # -- what there is -------------------------------------------------------------------------------
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The engine's present state."""
-        return self.engine.snapshot()
 
     def who(self, request: str) -> Conversation:
         """The conversation that a request belongs to."""
@@ -104,13 +101,14 @@ class World:
         progress = self.cast[who.index]
         return view.scheduled + tokens - progress.bounds[-1][1] <= who.turns[progress.turn].decode
 
-    def options(self) -> Iterator[tuple[str, Option]]:
+    def options(self) -> list[tuple[str, Option]]:
         """What may be possible now, by kind; the engine may refuse it."""
+        found: list[tuple[str, Option]] = []
         for kind, moves in self._kinds:
             bound = self.bounded.get(kind)
             if bound is None or self.counts[bound] < self._most[bound]:
-                for option in moves(self):
-                    yield kind, option
+                found += [(kind, option) for option in moves(self)]
+        return found
 
     # -- going on and back ---------------------------------------------------------------------------
 
@@ -126,6 +124,7 @@ class World:
             self.memento.broken()
             raise
         self.memento.applied(self.engine.changed())
+        self.snapshot = transition.after
         self._listen(transition)
         bound = self.bounded.get(kind)
         if bound is not None:
@@ -139,6 +138,7 @@ class World:
     def load(self, place: Place) -> None:
         """Go back to a state."""
         self.memento.load(place.engine)
+        self.snapshot = place.engine.snapshot
         self.cast, self.counts = place.cast, place.counts
 
     def _listen(self, t: Transition) -> None:
