@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
+from typing import TypeAlias, TypeVar
 
 from replaylife.lifecycle.host_tier import HostTier
 from replaylife.lifecycle.planned import PlannedStep
@@ -14,6 +14,10 @@ from replaylife.lifecycle.snapshot_places import OutsideViews
 from replaylife.lifecycle.store import StateStore
 from replaylife.pool import EMPTY
 from replaylife.radix import Node
+
+T = TypeVar("T")
+Holds: TypeAlias = dict[int, tuple[T, ...]]
+"""Who has each slot."""
 
 _RESERVED, _FREE = Owner("reserved"), Owner("free")
 
@@ -45,9 +49,9 @@ class Snapshotter:
         self._nodes: dict[int, NodeView] = {}
         self._node_views: tuple[NodeView, ...] = ()
         self._views: dict[str, RequestView] = {}
-        self._node_holds: defaultdict[int, set[int]] = defaultdict(set)
-        self._request_holds: defaultdict[int, set[str]] = defaultdict(set)
-        self._step_holds: dict[int, set[str]] = {}
+        self._node_holds: Holds[int] = {}
+        self._request_holds: Holds[str] = {}
+        self._step_holds: Holds[str] = {}
         self._load_holds: dict[int, str] = {}
         self._free_list: tuple[int, ...] = ()
         self._lru: tuple[int, ...] = ()
@@ -73,6 +77,18 @@ class Snapshotter:
         )
         return snapshot, Changed(slots, nodes, requests)
 
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go on from ``snapshot``, which was taken here, where store and requests are as they were then."""
+        nodes, requests = snapshot.nodes, snapshot.requests
+        self._slots, self._node_views = dict(enumerate(snapshot.slots)), nodes
+        self._nodes, self._views = {view.id: view for view in nodes}, {view.id: view for view in requests}
+        self._node_holds = _held_by([(node.state, node.id) for node in nodes if node.state is not None])
+        self._request_holds = _held_by([(slot, request.id) for request in requests for slot in request.slots])
+        self._step_holds = _held_by_steps(self._in_flight)
+        self._free_list, self._lru = snapshot.free_slots, snapshot.lru
+        self.touched_requests.clear()
+        self._changed_slots.clear()
+
     def _refresh_flight(self) -> None:
         """Slots that a step in flight has taken for a checkpoint, and that no request owns."""
         if self._tier.copies or self._load_holds:
@@ -80,7 +96,7 @@ class Snapshotter:
             self._changed_slots |= loads.keys() ^ self._load_holds.keys()
             self._load_holds = loads
         if self._in_flight or self._step_holds:
-            holds = held_by_steps(self._in_flight)
+            holds = _held_by_steps(self._in_flight)
             self._changed_slots |= holds.keys() ^ self._step_holds.keys()
             self._step_holds = holds
 
@@ -92,7 +108,7 @@ class Snapshotter:
         for node_id in touched:
             old = self._nodes.get(node_id)
             if old is not None and old.state is not None:
-                self._node_holds[old.state].discard(node_id)
+                _let_go(self._node_holds, old.state, node_id)
                 self._changed_slots.add(old.state)
         if all(map(self._stays, touched)):
             for node_id in sorted(touched, key=lambda i: self._nodes[i].key.length):
@@ -122,7 +138,7 @@ class Snapshotter:
     def _keep_node(self, view: NodeView, into: dict[int, NodeView]) -> None:
         into[view.id] = view
         if view.state is not None:
-            self._node_holds[view.state].add(view.id)
+            _hold(self._node_holds, view.state, view.id)
             self._changed_slots.add(view.state)
 
     def _view_node(self, node: Node, above: Mapping[int, NodeView]) -> NodeView:
@@ -159,9 +175,9 @@ class Snapshotter:
     def _hold(self, request_id: str, held: tuple[int, ...], holds: tuple[int, ...]) -> None:
         """Book that a request holds other slots than before; who owns those is seen anew."""
         for slot in held:
-            self._request_holds[slot].discard(request_id)
+            _let_go(self._request_holds, slot, request_id)
         for slot in holds:
-            self._request_holds[slot].add(request_id)
+            _hold(self._request_holds, slot, request_id)
         self._changed_slots.update(held, holds)
 
     def _refresh_slots(self) -> frozenset[int]:
@@ -216,14 +232,40 @@ class Snapshotter:
 _owner = lru_cache(maxsize=1024)(Owner)  # the same few over and over
 
 
-def held_by_steps(in_flight: Iterable[PlannedStep]) -> dict[int, set[str]]:
+def _hold(holds: Holds[T], slot: int, who: T) -> None:
+    """Book that ``who`` has ``slot``, in the hands of others as it may be."""
+    others = holds.get(slot)
+    if others is None:
+        holds[slot] = (who,)
+    elif who not in others:
+        holds[slot] = (*others, who)
+
+
+def _let_go(holds: Holds[T], slot: int, who: T) -> None:
+    others = tuple([one for one in holds.get(slot, ()) if one != who])
+    if others:
+        holds[slot] = others
+    else:
+        holds.pop(slot, None)
+
+
+def _held_by(pairs: list[tuple[int, T]]) -> Holds[T]:
+    holds: Holds[T] = {slot: (who,) for slot, who in pairs}
+    if len(holds) < len(pairs):  # a slot in two hands
+        holds.clear()
+        for slot, who in pairs:
+            _hold(holds, slot, who)
+    return holds
+
+
+def _held_by_steps(in_flight: Iterable[PlannedStep]) -> Holds[str]:
     """Return which steps have taken which slots for a checkpoint, those aside that a request owns."""
-    holds: dict[int, set[str]] = {}
+    holds: Holds[str] = {}
     for step in in_flight:
         for row in step.rows:
             for copy in row.copies:
                 if copy.dst not in row.request.track_slots:
-                    holds.setdefault(copy.dst, set()).add(str(step.number))
+                    _hold(holds, copy.dst, str(step.number))
     return holds
 
 

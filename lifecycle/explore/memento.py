@@ -7,15 +7,13 @@ objects of this package are found by walking from the engine, so that a part add
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from replaylife.lifecycle.engine import ReferenceEngine
 from replaylife.lifecycle.explore.parts import Cells, Values
 from replaylife.lifecycle.explore.pieces import NODE_ID, Pieces
 from replaylife.lifecycle.request import Request
-from replaylife.lifecycle.snapshot import Changed, RequestView, Snapshot
-from replaylife.lifecycle.snapshotter import held_by_steps
+from replaylife.lifecycle.snapshot import Changed, Snapshot
 from replaylife.radix import Node
 
 _NOTHING = Changed()
@@ -144,9 +142,9 @@ class Memento:
         before, changed = self._now, self._dirty
         if before is saved and changed is None:
             return
-        tree = self.engine.store.tree
+        engine, tree = self.engine, self.engine.store.tree
         self._nodes.update(tree._nodes)  # objects that the engine has made since are as good as older ones
-        self._requests.update(self.engine.requests)
+        self._requests.update(engine.requests)
         self._write_slots(saved, before, changed)
         if before is None or before.nodes is not saved.nodes or (changed is not None and changed.nodes):
             self._write_tree(saved)
@@ -154,13 +152,12 @@ class Memento:
         self._write_requests(saved, before, changed)
         if before is None or changed is not None or before.cells is not saved.cells:
             self._cells.write(saved.cells)
-        flight = self.engine.stepper.in_flight
-        if (flight or saved.flight) and (
-            before is None or changed is not None or before.flight != saved.flight
-        ):
+        if saved.flight or engine.stepper.in_flight:
             self._write_flight(saved)
         self._write_outside(saved)
-        self._write_views(saved)
+        engine._snapshot, engine._changed = saved.snapshot, _NOTHING
+        engine._snapshotter.restore(saved.snapshot)
+        engine.store.pool.touched.clear()
         self._now, self._dirty = saved, None
 
     def _write_slots(self, saved: Saved, before: Saved | None, changed: Changed | None) -> None:
@@ -219,33 +216,6 @@ class Memento:
             for place, values in zip(places.places, kept, strict=True):
                 self._pieces.place.write(place, values)
             places.touched.clear()
-
-    def _write_views(self, saved: Saved) -> None:
-        engine, views, snapshot = self.engine, self.engine._snapshotter, saved.snapshot
-        engine._snapshot, engine._changed = snapshot, _NOTHING
-        views._slots = dict(enumerate(snapshot.slots))
-        if views._node_views is not snapshot.nodes or self._now is None:
-            views._node_views = snapshot.nodes
-            views._nodes = {view.id: view for view in snapshot.nodes}
-            views._node_holds.clear()
-            for node in snapshot.nodes:
-                if node.state is not None:
-                    views._node_holds[node.state].add(node.id)
-        now, views._views = views._views, {view.id: view for view in snapshot.requests}
-        if self._now is None or _holders(now.values()) != _holders(snapshot.requests):
-            views._request_holds.clear()
-            for request in snapshot.requests:
-                for slot in request.slots:
-                    views._request_holds[slot].add(request.id)
-        views._step_holds = held_by_steps(engine.stepper.in_flight)
-        views._free_list, views._lru = snapshot.free_slots, snapshot.lru
-        views.touched_requests.clear()
-        views._changed_slots.clear()
-        engine.store.pool.touched.clear()
-
-
-def _holders(views: Iterable[RequestView]) -> list[tuple[str, int | None, tuple[int, ...]]]:
-    return [(view.id, view.slot, view.track_slots) for view in views]
 
 
 def _both(one: Changed, other: Changed) -> Changed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import OrderedDict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import is_dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -38,16 +38,15 @@ _ELSEWHERE: dict[type, set[str]] = {  # what is read and written by rules of its
 CONSTANT = frozenset(
     {
         *("capacity", "page_size", "num_slots", "tensors", "logging", "_grid", "_vocab", "_ring_length"),
-        *("_track_point", "_tracks", "grid", "host", "peer"),
+        *("_track_point", "_tracks", "grid", "host", "peer", "_constant"),
     }
 )
 """Attributes that no action changes; a test watches them."""
 
 
 class Part(NamedTuple):
-    """One object of the engine: the way to it, and the names of its simple attributes that can change."""
+    """One object of the engine, and the names of its simple attributes that can change."""
 
-    path: str
     object: object
     names: tuple[str, ...]
 
@@ -55,20 +54,19 @@ class Part(NamedTuple):
 class Cells:
     """Simple attributes of all parts of an engine: numbers, texts, and containers of those.
 
-    All are read, and written back, by one function each, compiled from the ways to them: many times as fast
-    as one by one. ``parts`` are those found at the beginning.
+    All are read, and written back, by one function each, compiled from their names: many times as fast as one
+    by one. ``parts`` are those found at the beginning.
     """
 
     def __init__(self, engine: ReferenceEngine) -> None:
         self.parts = tuple(_find_parts(engine))
-        self._engine = engine
         self._held = [vars(part.object) for part in self.parts if hasattr(part.object, "__dict__")]
         self._num_held = sum(map(len, self._held))
         self._at_first = [{name for name, _ in _attributes(part.object)} for part in self.parts]
         reads, targets, writes = list[str](), list[str](), list[str]()
-        for part in self.parts:
+        for number, part in enumerate(self.parts):
             for name in part.names:
-                value, way = getattr(part.object, name), f"it.{part.path}{name}"
+                value, way = getattr(part.object, name), f"part_{number}.{name}"
                 filled, kept = isinstance(value, _FILLED), f"value_{len(reads)}"
                 now = f"tuple({way}.items())" if isinstance(value, dict) else f"tuple({way})"
                 reads.append(now if filled else way)
@@ -78,22 +76,14 @@ class Cells:
                     writes.append(f"    if ({kept} or {way}) and {kept} != {now}:")
                     writes.append(f"        {way}.clear()\n        {way}.{add}({kept})")
         source = [
-            f"def read(it):\n    return ({', '.join(reads)},)",
-            f"def write(it, values):\n    {', '.join(targets)}, = values",
+            f"def read():\n    return ({', '.join(reads)},)",
+            f"def write(values):\n    {', '.join(targets)}, = values",
             *writes,
         ]
-        made: dict[str, Any] = {}
+        made: dict[str, Any] = {f"part_{number}": part.object for number, part in enumerate(self.parts)}
         exec("\n".join(source), made)
-        self._read, self._write = made["read"], made["write"]
-
-    def read(self) -> Values:
-        """Return the values, containers as tuples."""
-        values: Values = self._read(self._engine)
-        return values
-
-    def write(self, values: Values) -> None:
-        """Put values back, the contents of containers where they differ."""
-        self._write(self._engine, values)
+        self.read: Callable[[], Values] = made["read"]  # the values, containers as tuples
+        self.write: Callable[[Values], None] = made["write"]  # puts them back, contents where they differ
 
     def require_nothing_new(self) -> None:
         """Raise ``TypeError`` where an attribute has appeared that no part knows of."""
@@ -116,9 +106,9 @@ def _find_parts(engine: ReferenceEngine) -> Iterator[Part]:
     """Yield every object that can be reached from an engine and has simple attributes that can change."""
     tables: Sequence[object] = (engine.requests, engine.stepper.in_flight, engine.store.tree._nodes)
     seen: set[int] = set()
-    queue: list[tuple[str, object]] = [("", engine)]
+    queue: list[object] = [engine]
     while queue:
-        path, thing = queue.pop()
+        thing = queue.pop()
         if id(thing) in seen:
             continue
         seen.add(id(thing))
@@ -129,9 +119,9 @@ def _find_parts(engine: ReferenceEngine) -> Iterator[Part]:
             if isinstance(value, _PLAIN + _FILLED):
                 names.add(name)
             elif _is_part(value):
-                queue.append((f"{path}{name}.", value))
+                queue.append(value)
         if names - CONSTANT:
-            yield Part(path, thing, tuple(sorted(names - CONSTANT)))
+            yield Part(thing, tuple(sorted(names - CONSTANT)))
 
 
 def _elsewhere(thing: object) -> set[str]:
