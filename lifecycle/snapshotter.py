@@ -77,12 +77,16 @@ class Snapshotter:
         )
         return snapshot, Changed(slots, nodes, requests)
 
-    def restore(self, snapshot: Snapshot) -> None:
-        """Go on from ``snapshot``, which was taken here, where store and requests are as they were then."""
+    def restore(self, snapshot: Snapshot, *, afresh: bool) -> None:
+        """Go on from ``snapshot``, which was taken here, where store and requests are as they were then.
+
+        ``afresh`` says that the last action broke off, so that what is known of the nodes may be wrong.
+        """
         nodes, requests = snapshot.nodes, snapshot.requests
-        self._slots, self._node_views = dict(enumerate(snapshot.slots)), nodes
-        self._nodes, self._views = {view.id: view for view in nodes}, {view.id: view for view in requests}
-        self._node_holds = _held_by([(node.state, node.id) for node in nodes if node.state is not None])
+        self._slots, self._views = dict(enumerate(snapshot.slots)), {view.id: view for view in requests}
+        if afresh or self._node_views is not nodes:
+            self._nodes, self._node_views = {view.id: view for view in nodes}, nodes
+            self._node_holds = _held_by([(node.state, node.id) for node in nodes if node.state is not None])
         self._request_holds = _held_by([(slot, request.id) for request in requests for slot in request.slots])
         self._step_holds = _held_by_steps(self._in_flight)
         self._free_list, self._lru = snapshot.free_slots, snapshot.lru

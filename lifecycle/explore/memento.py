@@ -156,7 +156,7 @@ class Memento:
             self._write_flight(saved)
         self._write_outside(saved)
         engine._snapshot, engine._changed = saved.snapshot, _NOTHING
-        engine._snapshotter.restore(saved.snapshot)
+        engine._snapshotter.restore(saved.snapshot, afresh=before is None)
         engine.store.pool.touched.clear()
         self._now, self._dirty = saved, None
 

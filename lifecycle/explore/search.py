@@ -291,7 +291,8 @@ class Search:
                     return Ending.VIOLATION
                 continue
             self._count(kind)
-            found.situations["rejected-tried-again"] += kind == "retry"
+            if kind == "retry":
+                found.situations["rejected-tried-again"] += 1
             violations = self._judge(transition)
             if violations:
                 self._trouble(Trouble(number, kind, option.move, transition, violations))

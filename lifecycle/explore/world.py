@@ -28,6 +28,7 @@ from replaylife.lifecycle.snapshot import RequestView, Transition
 
 ENDS = frozenset({"finish", "abort", "retract", "commit", "arrive"})
 """Kinds of actions in which a request may end."""
+ENDED = (Finished, Released)
 
 
 class Place(NamedTuple):
@@ -149,10 +150,10 @@ class World:
         elif isinstance(action, EndSession):
             self._set(self._who[action.request], Progress(OVER))
         for event in t.events:
-            if isinstance(event, Finished | Released):
-                self._ended(event)
-            elif isinstance(event, Cancelled):
+            if isinstance(event, Cancelled):
                 self._set(self._who[event.request], Progress(OVER))
+            elif isinstance(event, ENDED):
+                self._ended(event)
 
     def _admitted(self, action: Admit, rejected: bool) -> None:
         who = self._who[action.request]

@@ -34,22 +34,27 @@ class Checker:
     def __init__(self, capabilities: Capabilities) -> None:
         kinds = INVARIANTS.values()
         self.invariants = [made for made in (kind() for kind in kinds) if made.applies_to(capabilities)]
-        self._asked = [(made.violations, made.only_after, made.judges) for made in self.invariants]
+        picks = dict.fromkeys(pick for made in self.invariants for pick in made.judges)
+        self._picks = [(1 << bit, pick) for bit, pick in enumerate(picks)]
+        bits = {pick: bit for bit, pick in self._picks}
+        self._asked = [
+            (made.violations, made.only_after, sum(bits[pick] for pick in made.judges))
+            for made in self.invariants
+        ]
 
     def check(self, transition: Transition) -> tuple[Violation, ...]:
         """Return every violation of one transition."""
         found: list[Violation] = []
         happened = {type(event) for event in transition.events}
-        for violations, only_after, judges in self._asked:
+        present = 0
+        for bit, pick in self._picks:
+            if pick(transition):
+                present |= bit
+        for violations, only_after, judged in self._asked:
             if only_after and happened.isdisjoint(only_after):
                 continue
-            for pick in judges:
-                if pick(transition):
-                    break
-            else:
-                if judges:
-                    continue
-            found += violations(transition)
+            if not judged or judged & present:
+                found += violations(transition)
         return tuple(found)
 
 

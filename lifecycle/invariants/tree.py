@@ -209,10 +209,10 @@ def _lock_concerned(t: Transition) -> list[NodeView]:
     concerned = {node.id for node in nodes_of(t)}
     if t.before.copies != t.after.copies:
         concerned |= {copy.locked for copy in (*t.before.copies, *t.after.copies) if copy.locked is not None}
-    held = [dict(map(_HELD, snapshot.requests)) for snapshot in (t.before, t.after)]
-    if t.changed is not None and held[0] != held[1]:
+    held, holds = list(map(_HELD, t.before.requests)), list(map(_HELD, t.after.requests))
+    if t.changed is not None and held != holds:
         parents = {node.id: node.parent for node in t.after.nodes}
-        for at in {node for _, node in held[0].items() ^ held[1].items()}:
+        for _, at in set(held) ^ set(holds):
             while at is not None and at not in concerned:
                 concerned.add(at)
                 at = parents.get(at)

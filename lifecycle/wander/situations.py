@@ -95,7 +95,13 @@ _ENDS = {Finish: "finish-in-flight", Abort: "abort-in-flight", Retract: "retract
 def situations_of(t: Transition) -> set[str]:
     """Return the names of the situations that a transition is, by itself."""
     happened = {type(event) for event in t.events}
-    found = {*_of_step(t), *_of_stamps(t), *_of_shape(t)}
+    found: set[str] = set()
+    if isinstance(t.action, Forward | Schedule):
+        found.update(_of_step(t, t.action))
+    if t.changed is None or t.changed.requests:
+        found.update(_of_stamps(t))
+    if t.changed is None or t.changed.nodes:
+        found.update(_of_shape(t))
     for kinds, look in _ONLY_AFTER.items():
         if not happened.isdisjoint(kinds):
             found.update(look(t))
@@ -106,19 +112,20 @@ def situations_of(t: Transition) -> set[str]:
     return found
 
 
-def _of_step(t: Transition) -> Iterator[str]:
-    action = t.action
-    if isinstance(action, Forward | Schedule):
-        if len(action.rows) > 1:
-            yield "multi-row-forward"
-        if action.rows and action.chunks:
-            yield "mixed-step"
-        if action.rows and (action.pad_to or 0) > len(action.rows):
-            yield "padding"
-        if any(isinstance(event, Evicted) for event in t.events):
-            yield "forward-evicts"
-        if t.before.in_flight:
-            yield "two-in-flight"
+def _of_step(t: Transition, action: Forward | Schedule) -> Iterator[str]:
+    if len(action.rows) > 1:
+        yield "multi-row-forward"
+    if action.rows and action.chunks:
+        yield "mixed-step"
+    if action.rows and (action.pad_to or 0) > len(action.rows):
+        yield "padding"
+    if any(isinstance(event, Evicted) for event in t.events):
+        yield "forward-evicts"
+    if t.before.in_flight:
+        yield "two-in-flight"
+
+
+def _of_commits(t: Transition) -> Iterator[str]:
     if any(isinstance(event, StepCommitted) and event.discarded for event in t.events):
         yield "overshoot-discarded"
 
@@ -199,8 +206,6 @@ def _of_tree(t: Transition) -> Iterator[str]:
 
 
 def _of_shape(t: Transition) -> Iterator[str]:
-    if t.changed is not None and not t.changed.nodes:
-        return
     before = {node.id: node for node in t.before.nodes}
     if any(node.id in before and node.parent != before[node.id].parent for node in t.after.nodes):
         yield "split"
@@ -258,6 +263,7 @@ def _of_copies(t: Transition) -> Iterator[str]:
 
 _ONLY_AFTER: dict[frozenset[type], Callable[[Transition], Iterator[str]]] = {
     frozenset({StateFolded}): _of_folds,
+    frozenset({StepCommitted}): _of_commits,
     frozenset({Published}): _of_publishing,
     frozenset({Published, PublishSkipped}): _of_tree,
     frozenset({Allocated, CheckpointCopied, Published}): _of_tracking,
