@@ -109,25 +109,20 @@ class Snapshotter:
         touched = tree.take_touched()
         if not touched:
             return frozenset()
-        for node_id in touched:
-            old = self._nodes.get(node_id)
-            if old is not None and old.state is not None:
-                _let_go(self._node_holds, old.state, node_id)
-                self._changed_slots.add(old.state)
+        old = {node_id: self._nodes.get(node_id) for node_id in touched}
         if all(map(self._stays, touched)):
             for node_id in sorted(touched, key=lambda i: self._nodes[i].key.length):
                 node = tree.find(node_id)
                 if node is not None:
-                    self._keep_node(self._view_node(node, self._nodes), self._nodes)
+                    self._nodes[node_id] = self._view_node(node, self._nodes)
         else:
             ordered: dict[int, NodeView] = {}
             for node in tree.nodes():
                 known = None if node.id in touched else self._nodes.get(node.id)
-                if known is not None:
-                    ordered[node.id] = known
-                else:
-                    self._keep_node(self._view_node(node, ordered), ordered)
+                ordered[node.id] = known or self._view_node(node, ordered)
             self._nodes = ordered
+        for node_id, view in old.items():
+            self._rebook(node_id, view, self._nodes.get(node_id))
         self._node_views = tuple(self._nodes.values())
         self._lru = tuple([node.id for node in tree.lru_states()])
         return frozenset(touched)
@@ -139,11 +134,17 @@ class Snapshotter:
             return False
         return (old.parent or 0) == node.parent.id
 
-    def _keep_node(self, view: NodeView, into: dict[int, NodeView]) -> None:
-        into[view.id] = view
-        if view.state is not None:
-            _hold(self._node_holds, view.state, view.id)
-            self._changed_slots.add(view.state)
+    def _rebook(self, node_id: int, old: NodeView | None, new: NodeView | None) -> None:
+        """Book which slot a node holds now; who owns a slot that it has taken or given up is seen anew."""
+        was, now = None if old is None else old.state, None if new is None else new.state
+        if was == now:
+            return
+        if was is not None:
+            _let_go(self._node_holds, was, node_id)
+            self._changed_slots.add(was)
+        if now is not None:
+            _hold(self._node_holds, now, node_id)
+            self._changed_slots.add(now)
 
     def _view_node(self, node: Node, above: Mapping[int, NodeView]) -> NodeView:
         parent = node.parent
