@@ -227,9 +227,9 @@ class Snapshotter:
             owners += [_owner("tree", str(node)) for node in sorted(nodes)]
         if requests := self._request_holds.get(index):
             owners += [_owner("request", name) for name in sorted(requests)]
-        if steps := self._step_holds.get(index):
+        if self._step_holds and (steps := self._step_holds.get(index)):
             owners += [_owner("step", number) for number in sorted(steps)]
-        if index in self._load_holds:
+        if self._load_holds and index in self._load_holds:
             owners.append(_owner("copy", self._load_holds[index]))
         return tuple(owners)
 

@@ -149,7 +149,7 @@ class Reduced:
         ranks: dict[int | None, int] = {}
         places: list[list[int]] = [[] for _ in world.cast]
         skeleton: list[Any] = [snap.kv_free, world.counts, self._extras.read()]
-        nodes = _by_use(snap.nodes)
+        nodes = _by_use(snap.nodes) if len(snap.nodes) > 1 else snap.nodes
         for rank, node in enumerate(nodes, 1):
             ranks[node.id] = rank
             kind, owner = self._label(node.key)

@@ -122,8 +122,10 @@ class Memento:
         touched = () if changed is None else changed.requests
         read = self._pieces.request.read
         return tuple(
-            known[name] if name in known and name not in touched else self._once(read(request))
-            for name, request in self.engine.requests.items()
+            [
+                known[name] if name in known and name not in touched else self._once(read(request))
+                for name, request in self.engine.requests.items()
+            ]
         )
 
     def _read_outside(self) -> tuple[Values, ...]:
@@ -180,9 +182,9 @@ class Memento:
             self._pieces.node.write(objects[piece[NODE_ID]], piece)
         tree.root = objects[0]
         tree._lru.clear()
-        tree._lru.update((node_id, objects[node_id]) for node_id in saved.lru)
+        tree._lru.update([(node_id, objects[node_id]) for node_id in saved.lru])
         tree._hosts.clear()
-        tree._hosts.update((node_id, objects[node_id]) for node_id in saved.hosts)
+        tree._hosts.update([(node_id, objects[node_id]) for node_id in saved.hosts])
 
     def _write_requests(self, saved: Saved, before: Saved | None, changed: Changed | None) -> None:
         requests, objects = self.engine.requests, self._requests
