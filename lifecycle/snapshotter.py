@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from replaylife.lifecycle.host_tier import HostTier
 from replaylife.lifecycle.planned import PlannedStep
@@ -39,7 +39,7 @@ class Snapshotter:
     ) -> None:
         self._store, self._requests, self._in_flight = store, requests, in_flight
         self._tier, self._outside = tier, OutsideViews(tier)
-        self._constant = {
+        self._constant: dict[str, Any] = {
             "kv_capacity": store.kv.capacity,
             "ring_length": store.pool.shape.ring_length,
             "track_point": store.cache.track_point,

@@ -51,7 +51,7 @@ class Memento:
         self._cells = Cells(engine)
         self._nodes: dict[int, Node] = {0: engine.store.tree.root}
         self._requests: dict[str, Request] = {}
-        self._pieces = Pieces(self._nodes, self._requests)
+        self._pieces = Pieces(self._nodes, self._requests, engine.requests)
         self._known: dict[Values, Values] = {}
         self._now: Saved | None = None
         self._dirty: Changed | None = None

@@ -34,7 +34,10 @@ _LIST = _Form("tuple({0})", "list({0})")
 _DICT = _Form("tuple({0}.items())", "dict({0})")
 _FORMS = {
     "Node | None": _Form("None if {0} is None else {0}.id", "None if {0} is None else nodes[{0}]"),
-    "Request": _Form("{0}.id", "requests[{0}]"),
+    "Request": _Form(  # a fault may leave rows of one that has ended
+        "{0}.id if running.get({0}.id) is {0} else request.read({0})",
+        "requests[{0}] if type({0}) is str else request.make({0})",
+    ),
     "Request | None": _Form("None if {0} is None else {0}.id", "None if {0} is None else requests[{0}]"),
     "Window | None": _Form("None if {0} is None else window.read({0})", "{0} and window.make({0})"),
     "list[PlannedRow]": _Form("tuple(map(row.read, {0}))", "list(map(row.make, {0}))"),
@@ -55,11 +58,17 @@ class Codec(NamedTuple):
 
 
 class Pieces:
-    """The codecs of one engine's objects; nodes and requests are kept by id and name, and looked up here."""
+    """The codecs of one engine's objects.
 
-    def __init__(self, nodes: Mapping[int, Node], requests: Mapping[str, Request]) -> None:
-        names: dict[str, Any] = {"nodes": nodes, "requests": requests}
+    Nodes are kept by id and requests that are ``running`` by name; both are looked up in these when written.
+    """
+
+    def __init__(
+        self, nodes: Mapping[int, Node], requests: Mapping[str, Request], running: Mapping[str, Request]
+    ) -> None:
+        names: dict[str, Any] = {"nodes": nodes, "requests": requests, "running": running}
         self.slot, self.request = _codec(SlotLedger, names), _codec(Request, names)
+        names["request"] = self.request
         self.node = _codec(Node, names, _NODE_HINTS)
         names["window"] = _codec(Window, names)
         names["row"] = _codec(PlannedRow, names)

@@ -291,16 +291,18 @@ def test_an_interrupt_gives_what_was_found_and_checked_so_far(monkeypatch: pytes
     assert max(found.via) < len(found.moves) == len(found._numbers)
 
 
+HUNTS = [
+    ("no-buffer-small", "finish-donates-full-length"),
+    ("no-buffer-small", "slot-leaks-on-abort"),
+    ("extra-buffer-small", "grid-from-chunk-start"),
+    ("extra-buffer-small", "end-with-steps-in-flight"),
+    ("no-buffer-small", ""),
+]
+SLOW_HUNTS = [pytest.param(name, fault, marks=slow) for fault, (name, _) in SHORTEST.items()]
+
+
 @pytest.mark.parametrize("stop", [True, False])
-@pytest.mark.parametrize(
-    ("name", "fault"),
-    [
-        ("no-buffer-small", "finish-donates-full-length"),
-        ("no-buffer-small", "slot-leaks-on-abort"),
-        ("extra-buffer-small", "grid-from-chunk-start"),
-        ("no-buffer-small", ""),
-    ],
-)
+@pytest.mark.parametrize(("name", "fault"), [*HUNTS, *SLOW_HUNTS])
 def test_checking_many_transitions_at_once_changes_nothing(
     monkeypatch: pytest.MonkeyPatch, name: str, fault: str, stop: bool
 ) -> None:
