@@ -15,9 +15,10 @@ import resource
 import time
 import tracemalloc
 
+from replaylife.lifecycle.explore.found import Budget, Found
 from replaylife.lifecycle.explore.loader import shipped_scope
 from replaylife.lifecycle.explore.schema import Scope
-from replaylife.lifecycle.explore.search import Budget, Found, Search
+from replaylife.lifecycle.explore.search import Search
 
 SCOPES = ("no-buffer-medium", "extra-buffer-medium", "extra-buffer-lazy-medium", "align-medium")
 

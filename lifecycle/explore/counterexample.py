@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from replaylife.lifecycle.actions import AbortCopy, Commit, Execute, Finish, FinishCopy, Forward, Prefill
 from replaylife.lifecycle.config import EngineConfig
+from replaylife.lifecycle.explore.found import Found, Trouble
 from replaylife.lifecycle.explore.schema import Scope
-from replaylife.lifecycle.explore.search import BREAKDOWNS, Found, Trouble
+from replaylife.lifecycle.explore.search import BREAKDOWNS
 from replaylife.lifecycle.explore.world import factory_of
 from replaylife.lifecycle.factory import EngineFactory
 from replaylife.lifecycle.snapshot import Violation

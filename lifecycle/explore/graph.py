@@ -7,8 +7,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from replaylife.lifecycle.explore.found import Budget, Edge, Found
 from replaylife.lifecycle.explore.schema import Scope
-from replaylife.lifecycle.explore.search import Budget, Edge, Found, Search
+from replaylife.lifecycle.explore.search import Search
 from replaylife.lifecycle.wander.moves import Leave, Open, Resume, Retry
 
 if TYPE_CHECKING:

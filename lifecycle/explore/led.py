@@ -12,8 +12,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from replaylife.lifecycle.explore.found import NO_PARENT, Budget, Edge, Ending, Found
 from replaylife.lifecycle.explore.schema import Scope
-from replaylife.lifecycle.explore.search import BREAKDOWNS, NO_PARENT, Budget, Edge, Ending, Found, Search
+from replaylife.lifecycle.explore.search import BREAKDOWNS, Search
 from replaylife.lifecycle.explore.world import factory_of
 from replaylife.lifecycle.invariants import Checker
 from replaylife.lifecycle.protocol import ActionRefused, CannotExpress, Engine, transit

@@ -204,8 +204,11 @@ class WitnessCompute(HashCompute):
         return super().verify(batch)
 
     def measure(self, after: Snapshot, changed: Changed) -> tuple[Measurement, ...]:
-        """Return what the tensors of every changed slot and place say, against the ledger."""
-        found = [found for slot in sorted(changed.slots) for found in self.testimony.measure(slot)]
+        """Return what the tensors of every slot and place that was touched say, against the ledger."""
+        due = set(changed.slots)
+        due.update(node.state for node in after.nodes if node.state is not None and node.id in changed.nodes)
+        due.update(*(request.slots for request in after.requests if request.id in changed.requests))
+        found = [found for slot in sorted(due) for found in self.testimony.measure(slot)]
         for where, place in self._changed_places.of(after):
             subject = f"{where} place {place.index}"
             found += self.testimony.measure_place(subject, self._tier.places(where), place.index)

@@ -14,8 +14,8 @@ from replaylife.cli.errors import EXIT_BUDGET, EXIT_INTERRUPTED, CannotWork
 
 if TYPE_CHECKING:
     from replaylife.lifecycle.explore.counterexample import Counterexample
+    from replaylife.lifecycle.explore.found import Found
     from replaylife.lifecycle.explore.schema import Scope
-    from replaylife.lifecycle.explore.search import Found
 
 HELP = """Go through every state of a small world, and check every invariant after every step.
 
@@ -113,7 +113,7 @@ def command(scope: str | None, faults: tuple[str, ...], form: str, **options: An
 
 def exit_code(scope: Scope, found: Found) -> int:
     """What a search came to, as an exit code."""
-    from replaylife.lifecycle.explore.search import Ending, never
+    from replaylife.lifecycle.explore.found import Ending, never
 
     if found.troubles:
         return 1
@@ -168,7 +168,8 @@ def _read(argument: str) -> Scope:
 
 
 def _search(scope: Scope, faults: tuple[str, ...], options: dict[str, Any]) -> Found:
-    from replaylife.lifecycle.explore.search import Budget, Search
+    from replaylife.lifecycle.explore.found import Budget
+    from replaylife.lifecycle.explore.search import Search
 
     symmetry = False if options["no_symmetry"] else None
     try:

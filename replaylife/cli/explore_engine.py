@@ -12,9 +12,9 @@ import click
 
 from replaylife.cli.errors import EXIT_BUDGET, EXIT_INTERRUPTED, CannotWork
 from replaylife.cli.explore_report import violation_json, way_lines
+from replaylife.lifecycle.explore.found import Budget, Ending
 from replaylife.lifecycle.explore.graph import words
 from replaylife.lifecycle.explore.led import Leader
-from replaylife.lifecycle.explore.search import Budget, Ending
 from replaylife.lifecycle.explore.world import factory_of
 from replaylife.lifecycle.wander.shrink import as_scenario
 

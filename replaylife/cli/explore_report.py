@@ -7,13 +7,13 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from replaylife.lifecycle.explore.found import Ending, never
 from replaylife.lifecycle.explore.graph import words
-from replaylife.lifecycle.explore.search import Ending, never
 
 if TYPE_CHECKING:
     from replaylife.lifecycle.explore.counterexample import Counterexample
+    from replaylife.lifecycle.explore.found import Found
     from replaylife.lifecycle.explore.schema import Scope
-    from replaylife.lifecycle.explore.search import Found
     from replaylife.lifecycle.snapshot import Violation
     from replaylife.lifecycle.wander.moves import Move
 

@@ -9,9 +9,10 @@ import pytest
 
 from replaylife.lifecycle.actions import Abort, Action, Checkpoint
 from replaylife.lifecycle.events import Event
+from replaylife.lifecycle.explore.found import Budget, Ending
 from replaylife.lifecycle.explore.led import Leader, Led
 from replaylife.lifecycle.explore.schema import Scope
-from replaylife.lifecycle.explore.search import Budget, Ending, Search
+from replaylife.lifecycle.explore.search import Search
 from replaylife.lifecycle.explore.world import factory_of
 from replaylife.lifecycle.protocol import ActionRefused, CannotExpress
 

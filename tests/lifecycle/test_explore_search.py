@@ -17,10 +17,11 @@ from replaylife.lifecycle.config import EngineConfig
 from replaylife.lifecycle.explore import search
 from replaylife.lifecycle.explore.counterexample import counterexample
 from replaylife.lifecycle.explore.fingerprint import Reduced
+from replaylife.lifecycle.explore.found import Budget, Edge, Ending, Found, never
 from replaylife.lifecycle.explore.graph import TROUBLE, into_trouble, shortest_path, state_graph, write_graph
 from replaylife.lifecycle.explore.kinds import KINDS
 from replaylife.lifecycle.explore.loader import parse_scope, shipped_scope, shipped_scopes
-from replaylife.lifecycle.explore.search import Budget, Edge, Ending, Found, Search, never
+from replaylife.lifecycle.explore.search import Search
 from replaylife.lifecycle.factory import EngineFactory
 from replaylife.lifecycle.faults import FAULTS
 from replaylife.lifecycle.scenario.errors import ScenarioError
