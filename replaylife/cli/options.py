@@ -114,7 +114,7 @@ class Options:
     def device_name(self, backend: BackendName) -> str:
         """Return the device meant. Raises :class:`CannotWork` if it cannot be used.
 
-        ``auto`` is the CPU for another project's engine: its books need no GPU, and a GPU makes them slower.
+        ``auto`` is the CPU for another project's engine: its books need no GPU.
         """
         if self.device == "auto" and self.engine != REFERENCE:
             return "cpu"
