@@ -68,7 +68,7 @@ def _device(ctx: click.Context, param: click.Parameter, value: str) -> str:  # n
 )
 @click.option(
     "--device", default="auto", callback=_device, metavar="auto|cpu|cuda[:N]", show_default=True,
-    help="Where it computes; auto is cuda where there is one.",
+    help="Where it computes; auto is cuda where there is one, and with --engine cpu.",
 )  # fmt: skip
 @click.option(
     "--fault", "faults", multiple=True, metavar="ID", shell_complete=complete_faults,
