@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from replaylife.lifecycle.host_tier import HostTier
 from replaylife.lifecycle.planned import PlannedStep
@@ -39,12 +39,7 @@ class Snapshotter:
     ) -> None:
         self._store, self._requests, self._in_flight = store, requests, in_flight
         self._tier, self._outside = tier, OutsideViews(tier)
-        self._constant: dict[str, Any] = {
-            "kv_capacity": store.kv.capacity,
-            "ring_length": store.pool.shape.ring_length,
-            "track_point": store.cache.track_point,
-            "grid": grid,
-        }
+        self._grid, self._track_point = grid, store.cache.track_point
         self._slots: dict[int, SlotView] = {}
         self._nodes: dict[int, NodeView] = {}
         self._node_views: tuple[NodeView, ...] = ()
@@ -69,10 +64,13 @@ class Snapshotter:
             nodes=self._node_views,
             requests=tuple(self._views.values()),
             free_slots=self._free_list,
+            kv_capacity=self._store.kv.capacity,
             kv_free=self._store.kv.num_free,
+            ring_length=self._store.pool.shape.ring_length,
+            track_point=self._track_point,
+            grid=self._grid,
             lru=self._lru,
             in_flight=tuple([_view_step(step) for step in self._in_flight]),
-            **self._constant,
             **self._outside.take(),
         )
         return snapshot, Changed(slots, nodes, requests)
@@ -122,7 +120,7 @@ class Snapshotter:
                 ordered[node.id] = known or self._view_node(node, ordered)
             self._nodes = ordered
         for node_id, view in old.items():
-            self._rebook(node_id, view, self._nodes.get(node_id))
+            self._rebook(self._node_holds, node_id, _state_of(view), _state_of(self._nodes.get(node_id)))
         self._node_views = tuple(self._nodes.values())
         self._lru = tuple([node.id for node in tree.lru_states()])
         return frozenset(touched)
@@ -134,17 +132,15 @@ class Snapshotter:
             return False
         return (old.parent or 0) == node.parent.id
 
-    def _rebook(self, node_id: int, old: NodeView | None, new: NodeView | None) -> None:
-        """Book which slot a node holds now; who owns a slot that it has taken or given up is seen anew."""
-        was, now = None if old is None else old.state, None if new is None else new.state
+    def _rebook(self, holds: Holds[T], who: T, was: tuple[int, ...], now: tuple[int, ...]) -> None:
+        """Book which slots a node or request holds; if others than before, their owners are seen anew."""
         if was == now:
             return
-        if was is not None:
-            _let_go(self._node_holds, was, node_id)
-            self._changed_slots.add(was)
-        if now is not None:
-            _hold(self._node_holds, now, node_id)
-            self._changed_slots.add(now)
+        for slot in was:
+            _let_go(holds, slot, who)
+        for slot in now:
+            _hold(holds, slot, who)
+        self._changed_slots.update(was, now)
 
     def _view_node(self, node: Node, above: Mapping[int, NodeView]) -> NodeView:
         parent = node.parent
@@ -172,18 +168,9 @@ class Snapshotter:
                 self._views.pop(request_id, None)
             else:
                 self._views[request_id] = _view_request(request)
-            held, holds = old.slots if old else (), request.slots if request else ()
-            if held != holds:
-                self._hold(request_id, held, holds)
+            was, now = old.slots if old else (), request.slots if request else ()
+            self._rebook(self._request_holds, request_id, was, now)
         return touched
-
-    def _hold(self, request_id: str, held: tuple[int, ...], holds: tuple[int, ...]) -> None:
-        """Book that a request holds other slots than before; who owns those is seen anew."""
-        for slot in held:
-            _let_go(self._request_holds, slot, request_id)
-        for slot in holds:
-            _hold(self._request_holds, slot, request_id)
-        self._changed_slots.update(held, holds)
 
     def _refresh_slots(self) -> frozenset[int]:
         pool = self._store.pool
@@ -227,9 +214,9 @@ class Snapshotter:
             owners += [_owner("tree", str(node)) for node in sorted(nodes)]
         if requests := self._request_holds.get(index):
             owners += [_owner("request", name) for name in sorted(requests)]
-        if self._step_holds and (steps := self._step_holds.get(index)):
+        if steps := self._step_holds.get(index):
             owners += [_owner("step", number) for number in sorted(steps)]
-        if self._load_holds and index in self._load_holds:
+        if index in self._load_holds:
             owners.append(_owner("copy", self._load_holds[index]))
         return tuple(owners)
 
@@ -254,6 +241,10 @@ def _let_go(holds: Holds[T], slot: int, who: T) -> None:
         holds.pop(slot, None)
 
 
+def _state_of(node: NodeView | None) -> tuple[int, ...]:
+    return () if node is None or node.state is None else (node.state,)
+
+
 def _held_by(pairs: list[tuple[int, T]]) -> Holds[T]:
     holds: Holds[T] = {slot: (who,) for slot, who in pairs}
     if len(holds) < len(pairs):  # a slot in two hands
@@ -265,33 +256,35 @@ def _held_by(pairs: list[tuple[int, T]]) -> Holds[T]:
 
 def _held_by_steps(in_flight: Iterable[PlannedStep]) -> Holds[str]:
     """Return which steps have taken which slots for a checkpoint, those aside that a request owns."""
-    holds: Holds[str] = {}
-    for step in in_flight:
-        for row in step.rows:
-            for copy in row.copies:
-                if copy.dst not in row.request.track_slots:
-                    _hold(holds, copy.dst, str(step.number))
-    return holds
+    rows = [(step.number, row) for step in in_flight for row in step.rows]
+    return _held_by(
+        [
+            (copy.dst, str(n))
+            for n, row in rows
+            for copy in row.copies
+            if copy.dst not in row.request.track_slots
+        ]
+    )
 
 
 def _view_request(request: Request) -> RequestView:
     return RequestView(
-        request.id,
-        request.phase,
-        request.prompt_len,
-        request.scheduled,
-        request.executed,
-        request.committed,
-        request.absorbed,
-        request.cached,
-        request.slot,
-        tuple(request.track_slots),
-        tuple(request.stamps.items()),
-        None if request.locked is None else request.locked.id,
-        request.kv_tokens,
-        request.pending_cow,
-        request.copies,
-        request.drafts,
+        id=request.id,
+        phase=request.phase,
+        prompt_len=request.prompt_len,
+        scheduled=request.scheduled,
+        executed=request.executed,
+        committed=request.committed,
+        tokens=request.absorbed,
+        cached=request.cached,
+        slot=request.slot,
+        track_slots=tuple(request.track_slots),
+        stamps=tuple(request.stamps.items()),
+        locked=None if request.locked is None else request.locked.id,
+        kv_tokens=request.kv_tokens,
+        pending_cow=request.pending_cow,
+        copies=request.copies,
+        drafts=request.drafts,
     )
 
 

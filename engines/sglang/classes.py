@@ -116,11 +116,9 @@ def _require(found: str, lacking: list[str]) -> None:
 
 def torch_here() -> str:
     """Name the installed torch, and the one that SGLang's package asks for."""
-    found, asked = (
-        f"torch {version('torch')}",
-        [line.partition(";")[0].strip() for line in requires("sglang") or () if line.startswith("torch=")],
-    )
-    return f"{found} (SGLang asks for {asked[0]})" if asked else found
+    found = f"torch {version('torch')}"
+    asked = [line.partition(";")[0] for line in requires("sglang") or () if line.startswith("torch=")]
+    return f"{found} (SGLang asks for {asked[0].strip()})" if asked else found
 
 
 def title() -> str:

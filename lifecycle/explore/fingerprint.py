@@ -149,7 +149,7 @@ class Reduced:
         ranks: dict[int | None, int] = {}
         places: list[list[int]] = [[] for _ in world.cast]
         skeleton: list[Any] = [snap.kv_free, world.counts, self._extras.read()]
-        nodes = _by_use(snap.nodes) if len(snap.nodes) > 1 else snap.nodes
+        nodes = _by_use(snap.nodes)
         for rank, node in enumerate(nodes, 1):
             ranks[node.id] = rank
             kind, owner = self._label(node.key)
@@ -187,7 +187,7 @@ class Reduced:
         if fold is None:
             return 0
         kind, owner = self._labels.get(fold) or self._label(fold)
-        if owner != index and owner != -1:
+        if owner not in (index, -1):
             self._odd.append((index, kind, owner))
         return kind
 
@@ -276,10 +276,12 @@ class Reduced:
         return (*self._contents(index, slot), slot.write_pos, tuple(ring))
 
     def _contents(self, index: int, slot: SlotView) -> tuple[int, ...]:
-        of = self._of
-        temporal = of(slot.temporal, index)
-        conv = temporal if slot.conv == slot.temporal else of(slot.conv, index)
-        return temporal, conv, of(slot.conv_checkpoint, index), self._steps.get(slot.written, 0)
+        return (
+            self._of(slot.temporal, index),
+            self._of(slot.conv, index),
+            self._of(slot.conv_checkpoint, index),
+            self._steps.get(slot.written, 0),
+        )
 
     def _rows(self, index: int, request: Request, executed: Any) -> tuple[Any, ...]:
         """The request's rows in the steps in flight, with the checkpoints that they leave."""

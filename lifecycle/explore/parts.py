@@ -38,7 +38,7 @@ _ELSEWHERE: dict[type, set[str]] = {  # what is read and written by rules of its
 CONSTANT = frozenset(
     {
         *("capacity", "page_size", "num_slots", "tensors", "logging", "_grid", "_vocab", "_ring_length"),
-        *("_track_point", "_tracks", "grid", "host", "peer", "_constant"),
+        *("_track_point", "_tracks", "grid", "host", "peer"),
     }
 )
 """Attributes that no action changes; a test watches them."""

@@ -24,11 +24,10 @@ from replaylife.lifecycle.explore.options import Option
 from replaylife.lifecycle.explore.schema import Scope
 from replaylife.lifecycle.factory import EngineFactory
 from replaylife.lifecycle.protocol import ActionRefused, transit
-from replaylife.lifecycle.snapshot import RequestView, Transition
+from replaylife.lifecycle.snapshot import RequestView, Snapshot, Transition
 
 ENDS = frozenset({"finish", "abort", "retract", "commit", "arrive"})
 """Kinds of actions in which a request may end."""
-ENDED = (Finished, Released)
 
 
 class Place(NamedTuple):
@@ -41,8 +40,6 @@ class Place(NamedTuple):
 
 class World:
     """An engine and its conversations, at one state after another.
-
-    ``snapshot`` is the engine's present state.
 
     :meth:`options` says what may be possible, :meth:`apply` does it, :meth:`save` and :meth:`load` go back.
     """
@@ -69,9 +66,13 @@ class World:
             for turn in range(len(w.turns))
         }
         self._tokens_before: dict[str, tuple[int, ...]] = {}
-        self.snapshot = self.engine.snapshot()
 
     # -- what there is -------------------------------------------------------------------------------
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The engine's present state."""
+        return self.engine.snapshot()
 
     def who(self, request: str) -> Conversation:
         """The conversation that a request belongs to."""
@@ -125,7 +126,6 @@ class World:
             self.memento.broken()
             raise
         self.memento.applied(self.engine.changed())
-        self.snapshot = transition.after
         self._listen(transition)
         bound = self.bounded.get(kind)
         if bound is not None:
@@ -139,7 +139,6 @@ class World:
     def load(self, place: Place) -> None:
         """Go back to a state."""
         self.memento.load(place.engine)
-        self.snapshot = place.engine.snapshot
         self.cast, self.counts = place.cast, place.counts
 
     def _listen(self, t: Transition) -> None:
@@ -152,7 +151,7 @@ class World:
         for event in t.events:
             if isinstance(event, Cancelled):
                 self._set(self._who[event.request], Progress(OVER))
-            elif isinstance(event, ENDED):
+            elif isinstance(event, Finished | Released):
                 self._ended(event)
 
     def _admitted(self, action: Admit, rejected: bool) -> None:

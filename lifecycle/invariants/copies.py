@@ -24,9 +24,9 @@ class CowSourceFolded(Invariant):
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Check every copy of this action, and every copy that is still to come."""
         for event in t.events:
-            if type(event) is CheckpointCopied and event.pending:
+            if isinstance(event, CheckpointCopied) and event.pending:
                 yield self._explain(t, event.src, event.dst, event.pending, event.length, "was copied")
-            elif type(event) is CopyFinished and event.pending:
+            elif isinstance(event, CopyFinished) and event.pending:
                 yield self.broken(
                     f"slot {event.src}",
                     f"left with {event.pending} records pending",

@@ -64,12 +64,15 @@ class CursorResetOnReuse(Invariant):
 
     def violations(self, t: Transition) -> Iterable[Violation]:
         """Check every slot that got an owner in this action, unless that owner has decoded since."""
-        for slot in slots_of(t):
-            if not slot.write_pos or slot.index not in t.before.free_slots:
-                continue
-            passed_on = t.before.slots[slot.index].owners != slot.owners
+        pending = [slot for slot in slots_of(t) if slot.write_pos]
+        if not pending:
+            return
+        was_free = set(t.before.free_slots)
+        decoded = {event.slot for event in t.events if isinstance(event, Decoded | Drafted)}
+        for slot in pending:
+            passed_on = slot.index in was_free and t.before.slots[slot.index].owners != slot.owners
             taken = passed_on and any(owner.kind != "free" for owner in slot.owners)
-            if taken and slot.index not in _decoded(t):
+            if taken and slot.index not in decoded:
                 yield self.broken(
                     f"slot {slot.index}",
                     f"write_pos {slot.write_pos}",
@@ -78,10 +81,6 @@ class CursorResetOnReuse(Invariant):
                     f"Its cursor still counts {slot.write_pos} records of an earlier owner.",
                     "Then the new owner's first read absorbs them.",
                 )
-
-
-def _decoded(t: Transition) -> set[int]:
-    return {event.slot for event in t.events if isinstance(event, Decoded | Drafted)}
 
 
 class CursorAdvancesOnce(Invariant):
