@@ -98,8 +98,8 @@ def test_both_finish_policies_give_the_same_reply(gate: str, device: str) -> Non
     assert len(folded.reply) == 21
 
 
-def test_greedy_choices_are_clear_enough_to_compare_replies(gate: str, device: str) -> None:
-    run = on_tensors("torch", device, gate)
+def test_greedy_choices_are_clear_enough_to_compare_replies(gate: str, backend: str, device: str) -> None:
+    run = on_tensors(backend, device, gate)
     assert run.engine.compute.logits.smallest_margin > 5e-3  # type: ignore[attr-defined]
 
 
