@@ -256,15 +256,13 @@ def _held_by(pairs: list[tuple[int, T]]) -> Holds[T]:
 
 def _held_by_steps(in_flight: Iterable[PlannedStep]) -> Holds[str]:
     """Return which steps have taken which slots for a checkpoint, those aside that a request owns."""
-    rows = [(step.number, row) for step in in_flight for row in step.rows]
-    return _held_by(
-        [
-            (copy.dst, str(n))
-            for n, row in rows
-            for copy in row.copies
-            if copy.dst not in row.request.track_slots
-        ]
-    )
+    holds: Holds[str] = {}
+    for step in in_flight:
+        for row in step.rows:
+            for copy in row.copies:
+                if copy.dst not in row.request.track_slots:
+                    _hold(holds, copy.dst, str(step.number))
+    return holds
 
 
 def _view_request(request: Request) -> RequestView:
